@@ -1,0 +1,6 @@
+"""`python -m ddtree` is the `ddtree` command."""
+
+from .cli.app import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The `ddtree` command: parse, call, render."""

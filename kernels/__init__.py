@@ -1,0 +1,1 @@
+"""Kernels of tree speculative decoding, each beside its reference."""

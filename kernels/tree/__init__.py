@@ -1,0 +1,1 @@
+"""Draft trees on one data layout: build, walk, ancestors, commit, attention (see README.md)."""

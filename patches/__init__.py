@@ -1,0 +1,1 @@
+"""What changes in an installed vLLM, and the only code that writes there."""
