@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -59,11 +59,16 @@ def python_tree(requirement: str) -> Path:
     It is shared by all tests and must not be written to; `overlay.overlay` makes a copy that may.
     """
     archive = wheel(requirement)
-    folder = cache_root() / "trees" / _slug(requirement)
-    with _locked(f"tree-{folder.name}"):
+    return derived(f"trees/{_slug(requirement)}", lambda folder: _unpack(archive, folder))
+
+
+def derived(name: str, build: Callable[[Path], None]) -> Path:
+    """The cached folder of this name, made once by `build`; two processes do not make it twice."""
+    folder = cache_root() / name
+    with _locked(name.replace("/", "-")):
         if not folder.is_dir():
             with _appears_whole(folder) as unfinished:
-                _unpack(archive, unfinished)
+                build(unfinished)
     return folder
 
 
