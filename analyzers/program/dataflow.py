@@ -1,0 +1,176 @@
+"""Which functions work on the target's logits: the region in which drafts are verified.
+
+Logits, and probabilities made of them, are followed from the methods of the engine's own class
+into the parameters of what they call. Drafters compute logits too, from another model; they are
+not on this path, so a loop that drafts is never mistaken for one that verifies.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from .program import ClassRef
+from .reach import Edge, Reach, Reached
+from .receivers import Receivers
+
+# What the field calls a target's output; an engine's method that has one holds the target's.
+SEEDS = frozenset({"logits", "probs", "logprobs"})
+# The method by which every model of vLLM turns hidden states into logits.
+PRODUCER = "compute_logits"
+
+
+@dataclass(slots=True, eq=False)
+class Region:
+    """The functions that receive the target's logits, each with the names that hold them."""
+
+    tainted: dict[Reached, set[str]] = field(default_factory=dict)
+
+    def __contains__(self, reached: Reached) -> bool:
+        return reached in self.tainted
+
+
+def follow_logits(reach: Reach, receivers: Receivers, engine: Iterable[ClassRef]) -> Region:
+    """Follow the logits from the methods of the `engine` classes to a fixed point."""
+    owners = {cls.key for cls in engine}
+    region = Region()
+    queue: deque[Reached] = deque()
+    for reached in reach.functions:
+        if reached.function.owner is not None and reached.function.owner.key in owners:
+            region.tainted[reached] = set()
+            queue.append(reached)
+    while queue:
+        reached = queue.popleft()
+        seeded = reached.function.owner is not None and reached.function.owner.key in owners
+        names = _spread(reached, receivers, region.tainted[reached], seeded)
+        region.tainted[reached] = names
+        for target, parameters in _passed(reach.edges[reached], reached, receivers, names, seeded):
+            known = region.tainted.get(target)
+            if known is None or not parameters <= known:
+                region.tainted[target] = (known or set()) | parameters
+                queue.append(target)
+    # The engine's own methods were seeds; those without logits are not part of the region.
+    region.tainted = {reached: names for reached, names in region.tainted.items() if names}
+    return region
+
+
+def _spread(reached: Reached, receivers: Receivers, names: set[str], seeded: bool) -> set[str]:
+    """Close the set of tainted names over the function's assignments."""
+    scope = receivers.scope(reached.function, reached.receiver)
+    found = set(names)
+    if seeded:
+        found |= {node.id for node in scope.mentions.names if node.id in SEEDS}
+        found |= SEEDS & set(scope.locals)
+    while True:
+        before = len(found)
+        for store in scope.mentions.stores:
+            if store.value is None or not _is_tainted(store.value, found, seeded):
+                continue
+            targets = store.targets if isinstance(store, ast.Assign) else [store.target]
+            found.update(_bound_names(targets))
+        if len(found) == before:
+            return found
+
+
+def _bound_names(targets: list[ast.expr]) -> Iterable[str]:
+    for target in targets:
+        for node in ast.walk(target):
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                yield node.id
+
+
+def _is_tainted(expression: ast.expr, names: set[str], seeded: bool) -> bool:
+    """Whether a value is made of logits; in the engine's class only torch carries them on.
+
+    What the engine gets back from a sampler is a decision, not logits any more.
+    """
+    stack: list[ast.AST] = [expression]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.Name) and node.id in names:
+            return True
+        if seeded and isinstance(node, ast.Attribute) and node.attr in SEEDS:
+            return True
+        if seeded and isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Attribute) and node.func.attr == PRODUCER:
+                return True
+            if not _is_tensor_call(node):
+                # Only the object of a method call, never its arguments.
+                stack.extend([node.func.value] if isinstance(node.func, ast.Attribute) else [])
+                continue
+        stack.extend(ast.iter_child_nodes(node))
+    return False
+
+
+def _is_tensor_call(node: ast.Call) -> bool:
+    root = node.func
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    return isinstance(root, ast.Name) and root.id in {"torch", "np", "numpy", "F", "tl"}
+
+
+def _passed(
+    edges: list[Edge], reached: Reached, receivers: Receivers, names: set[str], seeded: bool
+) -> Iterable[tuple[Reached, set[str]]]:
+    """Every callee that is handed logits, with the parameters that hold them there."""
+    scope = receivers.scope(reached.function, reached.receiver)
+    calls = {id(_callee(call)): call for call in scope.mentions.calls}
+    decorators = {id(node) for mark in reached.function.node.decorator_list for node in ast.walk(mark)}
+    handed = {
+        id(argument): call
+        for call in scope.mentions.calls
+        for argument in [*call.args, *(word.value for word in call.keywords)]
+    }
+    for edge in edges:
+        call = calls.get(id(edge.site))
+        if call is not None and id(edge.site) not in decorators:
+            parameters = _parameters(call, edge.target, names, seeded)
+            if parameters:
+                yield edge.target, parameters
+        elif names and id(edge.site) in decorators:
+            # A decorator wraps the function or launches a kernel with its arguments.
+            yield edge.target, _all_parameters(edge.target)
+        elif id(edge.site) in handed and _parameters(
+            handed[id(edge.site)], edge.target, names, seeded
+        ):
+            yield edge.target, _all_parameters(edge.target)
+
+
+def _callee(call: ast.Call) -> ast.expr:
+    # `kernel[grid](...)` calls what is subscripted.
+    return call.func.value if isinstance(call.func, ast.Subscript) else call.func
+
+
+def _parameters(call: ast.Call, target: Reached, names: set[str], seeded: bool) -> set[str]:
+    arguments = target.function.node.args
+    positional = [argument.arg for argument in [*arguments.posonlyargs, *arguments.args]]
+    if target.receiver is not None and positional:
+        positional = positional[1:]
+    found: set[str] = set()
+    for place, value in enumerate(call.args):
+        if not _is_tainted(value, names, seeded):
+            continue
+        if isinstance(value, ast.Starred):
+            return _all_parameters(target)
+        if place < len(positional):
+            found.add(positional[place])
+        elif arguments.vararg is not None:
+            found.add(arguments.vararg.arg)
+    for word in call.keywords:
+        if _is_tainted(word.value, names, seeded):
+            if word.arg is None:
+                return _all_parameters(target)
+            found.add(word.arg)
+    return found
+
+
+def _all_parameters(target: Reached) -> set[str]:
+    """All parameters, also those of functions defined inside (a decorator's wrapper)."""
+    found: set[str] = set()
+    for node in ast.walk(target.function.node):
+        if isinstance(node, ast.arguments):
+            every = [*node.posonlyargs, *node.args, *node.kwonlyargs, node.vararg, node.kwarg]
+            found.update(argument.arg for argument in every if argument is not None)
+    return found - {"self", "cls"}

@@ -1,0 +1,234 @@
+"""Lazily parsed modules, and the resolution of names to what defines them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+
+from .module import FunctionNode, Module, parse_module
+
+# Packages that a step calls into but that never decide which draft tokens are kept.
+OUTSIDE = (
+    "compilation",
+    "config",
+    "distributed",
+    "engine",
+    "entrypoints",
+    "envs",
+    "inputs",
+    "logger",
+    "lora",
+    "model_executor.models",
+    "multimodal",
+    "profiler",
+    "reasoning",
+    "tokenizers",
+    "tool_parsers",
+    "tracing",
+    "transformers_utils",
+    "usage",
+)
+# How many re-exports a name may pass through before we stop believing that it leads anywhere.
+MAX_HOPS = 8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClassRef:
+    """A class in the inspected code."""
+
+    module: Module
+    node: ast.ClassDef
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What makes two references the same class."""
+        return self.module.name, self.node.name
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FunctionRef:
+    """A function or method in the inspected code; `owner` is the class that defines it."""
+
+    module: Module
+    node: FunctionNode
+    owner: ClassRef | None = None
+
+    @property
+    def symbol(self) -> str:
+        """The qualified name within the module."""
+        return f"{self.owner.node.name}.{self.node.name}" if self.owner else self.node.name
+
+
+@dataclass(frozen=True, slots=True)
+class ModuleRef:
+    """A name that stands for a whole module."""
+
+    name: str
+
+
+Resolved = ClassRef | FunctionRef | ModuleRef
+
+
+class Program:
+    """The inspected files seen as modules that import each other.
+
+    Args:
+        paths: every path of the source that may be loaded as a module.
+        read: returns the bytes of a path; raises `OSError`.
+        package: the name of the package whose `OUTSIDE` parts names are not followed into.
+    """
+
+    def __init__(
+        self, paths: Collection[str], read: Callable[[str], bytes], package: str = "vllm"
+    ) -> None:
+        self._paths = paths
+        self._read = read
+        self._outside = frozenset(f"{package}.{name}" for name in OUTSIDE)
+        self._names: dict[tuple[str, str], Resolved | None] = {}
+        self._modules: dict[str, Module | None] = {}
+        self._ancestry: dict[tuple[str, str], tuple[ClassRef, ...]] = {}
+        self.failures: dict[str, str] = {}
+
+    @property
+    def loaded(self) -> Iterator[Module]:
+        """The modules parsed so far."""
+        return (module for module in self._modules.values() if module is not None)
+
+    def path_of(self, name: str) -> str | None:
+        """The file that defines a dotted module name, if the source has it."""
+        stem = name.replace(".", "/")
+        for path in (f"{stem}.py", f"{stem}/__init__.py"):
+            if path in self._paths:
+                return path
+        return None
+
+    def module(self, name: str) -> Module | None:
+        """The module of that name; None when the source lacks it or it cannot be parsed."""
+        if name not in self._modules:
+            self._modules[name] = self._load(name)
+        return self._modules[name]
+
+    def _load(self, name: str) -> Module | None:
+        path = self.path_of(name)
+        if path is None:
+            return None
+        try:
+            return parse_module(name, path, self._read(path))
+        except SyntaxError as error:
+            self.failures[path] = f"syntax error at line {error.lineno}: {error.msg}"
+        except (ValueError, OSError) as error:
+            self.failures[path] = str(error)
+        return None
+
+    def is_outside(self, name: str) -> bool:
+        """Whether a module lies in a part that is not followed."""
+        parts = name.split(".")
+        return any(".".join(parts[:end]) in self._outside for end in (2, 3))
+
+    def resolve(self, module: Module, name: str, hops: int = 0) -> Resolved | None:
+        """What a bare name means at the top level of `module`."""
+        if hops > MAX_HOPS:
+            return None
+        key = (module.name, name)
+        if key not in self._names:
+            # Entered before the look-up, so that names bound to each other end.
+            self._names[key] = None
+            self._names[key] = self._define(module, name, hops)
+        return self._names[key]
+
+    def _define(self, module: Module, name: str, hops: int) -> Resolved | None:
+        definition = module.definitions.get(name)
+        if isinstance(definition, ast.ClassDef):
+            return ClassRef(module, definition)
+        if isinstance(definition, ast.FunctionDef | ast.AsyncFunctionDef):
+            return FunctionRef(module, definition)
+        if isinstance(definition, ast.Assign | ast.AnnAssign):
+            return self._alias(module, definition, name, hops)
+        bound = module.imports.get(name)
+        return self.imported(bound.module, bound.attribute, hops) if bound else None
+
+    def _alias(
+        self, module: Module, definition: ast.Assign | ast.AnnAssign, name: str, hops: int
+    ) -> Resolved | None:
+        # `public_name = _private_name` and `kernel = triton.jit(body)`.
+        value = definition.value
+        if isinstance(value, ast.Call) and len(value.args) == 1:
+            value = value.args[0]
+        if isinstance(value, ast.Name | ast.Attribute):
+            if isinstance(value, ast.Name) and value.id == name:
+                return None
+            return self.resolve_expression(module, value, hops + 1)
+        return None
+
+    def imported(self, base: str, attribute: str | None, hops: int = 0) -> Resolved | None:
+        """What `import base` or `from base import attribute` binds."""
+        if attribute is None:
+            return ModuleRef(base)
+        if self.is_outside(base):
+            return None
+        module = self.module(base)
+        if module is not None:
+            found = self.resolve(module, attribute, hops + 1)
+            if found is not None:
+                return found
+        name = f"{base}.{attribute}"
+        return ModuleRef(name) if self.path_of(name) else None
+
+    def resolve_expression(
+        self, module: Module, expression: ast.expr, hops: int = 0
+    ) -> Resolved | None:
+        """What a name or a dotted name means at the top level of `module`."""
+        if isinstance(expression, ast.Name):
+            return self.resolve(module, expression.id, hops)
+        if not isinstance(expression, ast.Attribute) or hops > MAX_HOPS:
+            return None
+        base = self.resolve_expression(module, expression.value, hops + 1)
+        return self.member(base, expression.attr, hops) if base else None
+
+    def member(self, base: Resolved, name: str, hops: int = 0) -> Resolved | None:
+        """The attribute of a module or class."""
+        if isinstance(base, ModuleRef):
+            return self.imported(base.name, name, hops)
+        if isinstance(base, ClassRef):
+            return self.method(base, name)
+        return None
+
+    def dotted(self, name: str) -> Resolved | None:
+        """What a dotted string such as a `worker_cls` setting names."""
+        base, _, attribute = name.replace(":", ".").rpartition(".")
+        return self.imported(base, attribute) if base else None
+
+    def ancestry(self, cls: ClassRef) -> tuple[ClassRef, ...]:
+        """The class and its bases within the source, most derived first."""
+        known = self._ancestry.get(cls.key)
+        if known is None:
+            # Entered before the recursion, so that a cyclic hierarchy ends.
+            self._ancestry[cls.key] = (cls,)
+            known = (cls, *self._bases(cls))
+            self._ancestry[cls.key] = known
+        return known
+
+    def _bases(self, cls: ClassRef) -> Iterator[ClassRef]:
+        seen = {cls.key}
+        for base in cls.node.bases:
+            expression = base.value if isinstance(base, ast.Subscript) else base
+            found = self.resolve_expression(cls.module, expression)
+            if not isinstance(found, ClassRef):
+                continue
+            for ancestor in self.ancestry(found):
+                if ancestor.key not in seen:
+                    seen.add(ancestor.key)
+                    yield ancestor
+
+    def method(self, cls: ClassRef, name: str, after: ClassRef | None = None) -> FunctionRef | None:
+        """The method that `name` finds on an instance, or past `after` as `super()` does."""
+        line = self.ancestry(cls)
+        if after is not None:
+            keys = [ancestor.key for ancestor in line]
+            line = line[keys.index(after.key) + 1 :] if after.key in keys else line
+        for ancestor in line:
+            for node in ancestor.node.body:
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name:
+                    return FunctionRef(ancestor.module, node, ancestor)
+        return None

@@ -1,0 +1,182 @@
+"""What an engine path can reach: a walk over calls and references from its entry methods.
+
+A reference counts like a call: kernels are launched as `kernel[grid](...)`, handed to dispatchers
+by decorators, stored in tables. A virtual call reaches the overriding methods of those subclasses
+that reached code instantiates or names (rapid type analysis).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from ..result import Call
+from .program import ClassRef, FunctionRef, ModuleRef, Program
+from .receivers import Receivers, Scope
+
+MAX_DEPTH = 12
+MAX_FUNCTIONS = 4000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reached:
+    """A function with the shortest chain of calls that leads to it."""
+
+    function: FunctionRef
+    receiver: ClassRef | None
+    via: Reached | None
+    line: int
+    depth: int
+
+    def calls(self) -> tuple[Call, ...]:
+        """The call path from the entry method to this function, entry first."""
+        steps: list[Call] = []
+        at: Reached | None = self
+        while at is not None:
+            line = at.line if at.via else at.function.node.lineno
+            where = at.via.function if at.via else at.function
+            steps.append(Call(where.module.path, line, at.function.symbol))
+            at = at.via
+        return tuple(reversed(steps))
+
+    def callers(self) -> Iterator[Reached]:
+        """The functions on the way here, nearest first."""
+        at = self.via
+        while at is not None:
+            yield at
+            at = at.via
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Edge:
+    """A mention of `target` in a function; `site` is the name or attribute that mentions it."""
+
+    site: ast.expr
+    target: Reached
+
+
+class Reach:
+    """Breadth-first over the program; call `run` once, then read `functions`."""
+
+    def __init__(self, program: Program, receivers: Receivers) -> None:
+        self._program = program
+        self._receivers = receivers
+        self._queue: deque[Reached] = deque()
+        self._seen: dict[tuple[str, int, tuple[str, str] | None], Reached] = {}
+        self._instantiated: set[tuple[str, str]] = set()
+        self._subclasses: dict[tuple[str, str], list[ClassRef]] = defaultdict(list)
+        self._virtual: dict[tuple[str, str], dict[str, list[tuple[Reached, ast.expr]]]] = (
+            defaultdict(lambda: defaultdict(list))
+        )
+        self.functions: list[Reached] = []
+        self.edges: dict[Reached, list[Edge]] = defaultdict(list)
+
+    def run(self, entries: Iterable[tuple[FunctionRef, ClassRef | None]]) -> None:
+        """Follow everything that the entry functions call or mention."""
+        for function, receiver in entries:
+            self._push(function, receiver, None, None)
+        while self._queue and len(self.functions) < MAX_FUNCTIONS:
+            reached = self._queue.popleft()
+            self.functions.append(reached)
+            if reached.depth < MAX_DEPTH:
+                self._expand(reached)
+
+    def _push(
+        self,
+        function: FunctionRef,
+        receiver: ClassRef | None,
+        via: Reached | None,
+        site: ast.expr | None,
+    ) -> None:
+        name = function.module.name
+        if self._program.is_outside(name):
+            return
+        key = (name, function.node.lineno, receiver.key if receiver else None)
+        target = self._seen.get(key)
+        if target is None:
+            line = site.lineno if site else function.node.lineno
+            target = Reached(function, receiver, via, line, via.depth + 1 if via else 0)
+            self._seen[key] = target
+            self._queue.append(target)
+        if via is not None and site is not None:
+            self.edges[via].append(Edge(site, target))
+
+    def _expand(self, reached: Reached) -> None:
+        scope = self._receivers.scope(reached.function, reached.receiver)
+        for name in scope.mentions.names:
+            if isinstance(name.ctx, ast.Load):
+                self._mention(scope, name, reached)
+        for attribute in scope.mentions.attributes:
+            if isinstance(attribute.ctx, ast.Load):
+                self._attribute(scope, attribute, reached)
+        for call in scope.mentions.calls:
+            self._call(scope, call, reached)
+
+    def _mention(self, scope: Scope, node: ast.Name, reached: Reached) -> None:
+        found = self._receivers.resolve(scope, node)
+        if isinstance(found, FunctionRef):
+            self._push(found, None, reached, node)
+        elif isinstance(found, ClassRef):
+            self._instantiate(found)
+
+    def _attribute(self, scope: Scope, node: ast.Attribute, reached: Reached) -> None:
+        base = node.value
+        if isinstance(base, ast.Call) and _is_name(base.func, "super"):
+            self._super(scope, node, reached)
+            return
+        named = self._receivers.resolve(scope, base)
+        if isinstance(named, ModuleRef | ClassRef):
+            found = self._program.member(named, node.attr)
+            if isinstance(found, FunctionRef):
+                owner = named if isinstance(named, ClassRef) else None
+                self._push(found, owner, reached, node)
+            elif isinstance(found, ClassRef):
+                self._instantiate(found)
+            return
+        for owner in self._receivers.types(scope, base):
+            self._virtual_call(owner, node.attr, reached, node)
+
+    def _super(self, scope: Scope, node: ast.Attribute, reached: Reached) -> None:
+        owner, receiver = scope.function.owner, scope.receiver
+        if owner is not None and receiver is not None:
+            found = self._program.method(receiver, node.attr, after=owner)
+            if found is not None:
+                self._push(found, receiver, reached, node)
+
+    def _call(self, scope: Scope, node: ast.Call, reached: Reached) -> None:
+        # An instance that is called runs `__call__`, or `forward` where it is a torch module.
+        if not isinstance(node.func, ast.Name | ast.Attribute | ast.Call):
+            return
+        if self._receivers.resolve(scope, node.func) is not None:
+            return
+        for owner in self._receivers.types(scope, node.func):
+            for name in ("__call__", "forward"):
+                self._virtual_call(owner, name, reached, node.func)
+
+    def _virtual_call(
+        self, owner: ClassRef, name: str, reached: Reached, site: ast.expr
+    ) -> None:
+        self._virtual[owner.key][name].append((reached, site))
+        for cls in [owner, *self._subclasses[owner.key]]:
+            self._dispatch(cls, name, reached, site)
+
+    def _instantiate(self, cls: ClassRef) -> None:
+        if cls.key in self._instantiated:
+            return
+        self._instantiated.add(cls.key)
+        for ancestor in self._program.ancestry(cls)[1:]:
+            self._subclasses[ancestor.key].append(cls)
+            for name, sites in list(self._virtual[ancestor.key].items()):
+                for via, site in list(sites):
+                    self._dispatch(cls, name, via, site)
+
+    def _dispatch(self, cls: ClassRef, name: str, reached: Reached, site: ast.expr) -> None:
+        method = self._program.method(cls, name)
+        if method is not None:
+            self._push(method, cls, reached, site)
+
+
+def _is_name(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name

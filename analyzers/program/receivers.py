@@ -1,0 +1,227 @@
+"""Which classes an expression can be an instance of, as far as assignments and annotations say."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from .module import Import, Mentions, Module, collect_mentions, imported_names
+from .program import ClassRef, FunctionRef, Program, Resolved
+
+# A type is followed through at most so many assignments.
+MAX_STEPS = 6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scope:
+    """A function seen from an instance: where its names are looked up."""
+
+    function: FunctionRef
+    receiver: ClassRef | None
+    mentions: Mentions
+    imports: dict[str, Import]
+    locals: dict[str, list[ast.expr]]
+    annotations: dict[str, ast.expr]
+
+    @property
+    def module(self) -> Module:
+        """The module whose globals the function sees."""
+        return self.function.module
+
+
+def open_scope(function: FunctionRef, receiver: ClassRef | None, mentions: Mentions) -> Scope:
+    """Collect a function's own imports, parameters and assignments."""
+    scope = Scope(function, receiver, mentions, {}, defaultdict(list), {})
+    arguments = function.node.args
+    for argument in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]:
+        scope.locals[argument.arg] = []
+        if argument.annotation is not None:
+            scope.annotations[argument.arg] = argument.annotation
+    for statement in mentions.imports:
+        scope.imports.update(imported_names(statement, function.module.package))
+    for store in mentions.stores:
+        _bind(scope, store)
+    return scope
+
+
+def _bind(scope: Scope, store: ast.Assign | ast.AnnAssign) -> None:
+    if isinstance(store, ast.Assign):
+        for target in store.targets:
+            if isinstance(target, ast.Name):
+                scope.locals[target.id].append(store.value)
+    elif isinstance(store.target, ast.Name):
+        scope.annotations[store.target.id] = store.annotation
+        scope.locals[store.target.id].extend([store.value] if store.value else [])
+
+
+class Receivers:
+    """Types of expressions; the attributes of each class are indexed once."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._attributes: dict[tuple[str, str], dict[str, list[tuple[Scope, ast.expr]]]] = {}
+        self._held: dict[tuple[tuple[str, str], str], tuple[ClassRef, ...]] = {}
+        self._scopes: dict[tuple[int, tuple[str, str] | None], Scope] = {}
+        self._mentions: dict[int, Mentions] = {}
+
+    def scope(self, function: FunctionRef, receiver: ClassRef | None) -> Scope:
+        """The scope of a function as a method of `receiver`; each is opened once."""
+        node = id(function.node)
+        key = (node, receiver.key if receiver else None)
+        if key not in self._scopes:
+            if node not in self._mentions:
+                self._mentions[node] = collect_mentions(function.node)
+            self._scopes[key] = open_scope(function, receiver, self._mentions[node])
+        return self._scopes[key]
+
+    def resolve(self, scope: Scope, expression: ast.expr) -> Resolved | None:
+        """What a name or dotted name means inside a function."""
+        if isinstance(expression, ast.Name):
+            name = expression.id
+            if name in scope.imports:
+                bound = scope.imports[name]
+                return self.program.imported(bound.module, bound.attribute)
+            if name in scope.locals:
+                return None
+            return self.program.resolve(scope.module, name)
+        if isinstance(expression, ast.Attribute):
+            base = self.resolve(scope, expression.value)
+            return self.program.member(base, expression.attr) if base else None
+        return None
+
+    def types(self, scope: Scope, expression: ast.expr, steps: int = 0) -> Iterator[ClassRef]:
+        """The classes of which `expression` may be an instance."""
+        if steps > MAX_STEPS:
+            return
+        match expression:
+            case ast.Name(id="self") if scope.receiver is not None:
+                yield scope.receiver
+            case ast.Name(id=name) if name in scope.locals:
+                yield from self._local(scope, name, steps)
+            case ast.Attribute(value=value, attr=attr):
+                for owner in self.types(scope, value, steps + 1):
+                    yield from self.attribute(owner, attr, steps + 1)
+            case ast.Call(func=func):
+                yield from self._called(scope, func, steps)
+            case ast.IfExp(body=body, orelse=orelse):
+                yield from self.types(scope, body, steps + 1)
+                yield from self.types(scope, orelse, steps + 1)
+            case ast.BoolOp(values=values):
+                for value in values:
+                    yield from self.types(scope, value, steps + 1)
+            case _:
+                return
+
+    def _local(self, scope: Scope, name: str, steps: int) -> Iterator[ClassRef]:
+        if name in scope.annotations:
+            yield from self._annotated(scope, scope.annotations[name])
+        for value in scope.locals[name]:
+            yield from self.types(scope, value, steps + 1)
+
+    def _called(self, scope: Scope, func: ast.expr, steps: int) -> Iterator[ClassRef]:
+        found = self.resolve(scope, func)
+        if isinstance(found, ClassRef):
+            yield found
+        elif isinstance(found, FunctionRef):
+            yield from self._returned(found, None, steps)
+        elif isinstance(func, ast.Attribute):
+            for owner in self.types(scope, func.value, steps + 1):
+                method = self.program.method(owner, func.attr)
+                if method is not None:
+                    yield from self._returned(method, owner, steps)
+
+    def _returned(
+        self, function: FunctionRef, receiver: ClassRef | None, steps: int
+    ) -> Iterator[ClassRef]:
+        scope = self.scope(function, receiver)
+        if function.node.returns is not None:
+            yield from self._annotated(scope, function.node.returns)
+        for node in scope.mentions.returns:
+            if node.value is not None:
+                yield from self.types(scope, node.value, steps + 2)
+
+    def _annotated(self, scope: Scope, annotation: ast.expr) -> Iterator[ClassRef]:
+        for node in ast.walk(annotation):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield from self._quoted(scope, node.value)
+            elif isinstance(node, ast.Name | ast.Attribute):
+                found = self.resolve(scope, node)
+                if isinstance(found, ClassRef):
+                    yield found
+
+    def _quoted(self, scope: Scope, text: str) -> Iterator[ClassRef]:
+        try:
+            parsed = ast.parse(text, mode="eval")
+        except (SyntaxError, ValueError):
+            return
+        if not isinstance(parsed.body, ast.Constant):
+            yield from self._annotated(scope, parsed.body)
+
+    def attribute(self, owner: ClassRef, name: str, steps: int = 0) -> tuple[ClassRef, ...]:
+        """The classes that `instance_of_owner.name` may hold, each once."""
+        key = (owner.key, name)
+        if key not in self._held:
+            # Entered before the look-up, so that attributes assigned from each other end.
+            self._held[key] = ()
+            found = {cls.key: cls for cls in self._stored_types(owner, name, steps)}
+            self._held[key] = tuple(found.values())
+        return self._held[key]
+
+    def _stored_types(self, owner: ClassRef, name: str, steps: int) -> Iterator[ClassRef]:
+        for scope, expression in self._index(owner).get(name, ()):
+            if isinstance(expression, ast.Name | ast.Attribute | ast.BinOp | ast.Subscript):
+                yield from self._annotated(scope, expression)
+            yield from self.types(scope, expression, steps + 1)
+
+    def _index(self, owner: ClassRef) -> dict[str, list[tuple[Scope, ast.expr]]]:
+        known = self._attributes.get(owner.key)
+        if known is None:
+            known = self._attributes[owner.key] = defaultdict(list)
+            for scope in self._methods(owner):
+                for name, expression in _stores(scope):
+                    known[name].append((scope, expression))
+        return known
+
+    def _methods(self, owner: ClassRef) -> Iterator[Scope]:
+        for ancestor in self.program.ancestry(owner):
+            for node in ancestor.node.body:
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                    yield self.scope(FunctionRef(ancestor.module, node, ancestor), owner)
+
+
+def _stores(scope: Scope) -> Iterator[tuple[str, ast.expr]]:
+    """Every value and annotation that a method gives to an attribute of `self`."""
+    function = scope.function.node
+    if function.returns is not None and _is_property(function):
+        yield function.name, function.returns
+    for node in scope.mentions.stores:
+        targets, values = _sides(node)
+        for target in targets:
+            if (
+                isinstance(target, ast.Attribute)
+                and isinstance(target.value, ast.Name)
+                and target.value.id == "self"
+            ):
+                for value in values:
+                    yield target.attr, value
+
+
+def _sides(node: ast.Assign | ast.AnnAssign) -> tuple[list[ast.expr], list[ast.expr]]:
+    if isinstance(node, ast.AnnAssign):
+        return [node.target], [node.annotation, *([node.value] if node.value else [])]
+    if isinstance(node.value, ast.Constant):
+        return [], []
+    targets: list[ast.expr] = []
+    for target in node.targets:
+        # `self.a, self.b = f()`: either may be anything that the call returns.
+        targets.extend(target.elts if isinstance(target, ast.Tuple) else [target])
+    return targets, [node.value]
+
+
+def _is_property(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    return any(
+        isinstance(mark, ast.Name) and mark.id in {"property", "cached_property"}
+        for mark in function.decorator_list
+    )
