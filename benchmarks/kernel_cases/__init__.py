@@ -1,1 +1,1 @@
-"""What `benchmarks/kernels.py` measures: one module per unit, each with `cases() -> Iterator[Case]`."""
+"""What `benchmarks/kernels.py` measures: a module per unit with `cases() -> Iterator[Case]`."""
