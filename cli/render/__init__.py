@@ -1,0 +1,1 @@
+"""One result in, one string out: terminal, plain lines, JSON, SARIF, Markdown."""

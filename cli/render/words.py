@@ -1,0 +1,110 @@
+"""Wording and grouping that the renderers of a report share; knows no output format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ...analyzers.result import (
+    Coverage,
+    EnginePath,
+    Evidence,
+    Install,
+    PathResult,
+    Report,
+    Stage,
+    StageResult,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StageSection:
+    """One stage of one engine path with everything found about it."""
+
+    stage: Stage
+    result: StageResult | None
+    evidence: tuple[Evidence, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PathSection:
+    """One engine path with its stages; `result` is None for evidence of a path not reported."""
+
+    path: EnginePath
+    result: PathResult | None
+    stages: tuple[StageSection, ...]
+
+
+def in_order(evidence: Iterable[Evidence]) -> list[Evidence]:
+    """By place, then by what it says: the same order whatever the order of the rules."""
+    return sorted(evidence, key=lambda e: (e.file, e.line, e.column, e.rule, e.path, e.stage, e.id))
+
+
+def sections(report: Report) -> Iterator[PathSection]:
+    """The report by engine path and stage; no evidence is left out."""
+    results = {result.path: result for result in report.paths}
+    for path in EnginePath:
+        evidence = [e for e in in_order(report.evidence) if e.path == path]
+        if path in results or evidence:
+            result = results.get(path)
+            stages = tuple(_stage(stage, result, evidence) for stage in Stage)
+            yield PathSection(path, result, stages)
+
+
+def _stage(stage: Stage, result: PathResult | None, evidence: list[Evidence]) -> StageSection:
+    verdict = result.stages.get(stage) if result else None
+    return StageSection(stage, verdict, tuple(e for e in evidence if e.stage == stage))
+
+
+def default_word(default: bool | None) -> str:
+    """How an engine path is chosen, in a word or two; empty where it is not the default."""
+    return {True: "default", False: "", None: "default for some models"}[default]
+
+
+def name_and_version(install: Install) -> str:
+    """The distribution and its version, or that there is none."""
+    if install.distribution is None:
+        return f"no distribution metadata, version {install.version or 'unknown'}"
+    return f"{install.distribution} {install.version or '(version unknown)'}"
+
+
+def facts(install: Install, names: int) -> list[tuple[str, str]]:
+    """Label and value of every install fact; lists are cut to `names` entries and a count."""
+    rows = [
+        ("install", name_and_version(install) + (" (editable)" if install.editable else "")),
+        ("location", install.location),
+        ("python", install.python or "not stated"),
+        ("torch", install.torch or "not installed here"),
+        ("triton", install.triton or "not installed here"),
+        ("differs from RECORD", _differences(install, names)),
+        ("plug-ins", some([f"{p.group}: {p.name} = {p.value}" for p in install.plugins], names)),
+    ]
+    others = [f"{o.distribution} {o.version or '?'} at {o.location}" for o in install.others]
+    return [*rows, ("other vLLM here", some(others, names))] if others else rows
+
+
+def _differences(install: Install, names: int) -> str:
+    kinds = {"modified": install.modified, "missing": install.missing, "extra": install.extra}
+    found = [f"{len(v)} {kind}: {some(v, names)}" for kind, v in kinds.items() if v]
+    return "; ".join(found) or "nothing"
+
+
+def some(values: Sequence[str], limit: int) -> str:
+    """The first `limit` values, and how many more there are."""
+    head = ", ".join(values[:limit])
+    rest = len(values) - limit
+    return f"{head} and {rest} more" if rest > 0 else head or "none"
+
+
+def megabytes(size: int) -> str:
+    """A size in MB with one decimal."""
+    return f"{size / 1e6:.1f} MB"
+
+
+def coverage_sentence(coverage: Coverage) -> str:
+    """What was looked at, in one sentence without a full stop."""
+    unreadable = len(coverage.unreadable)
+    return (
+        f"{coverage.files:,} files ({megabytes(coverage.bytes)}) read, {coverage.parsed:,} parsed, "
+        f"{len(coverage.rules)} rules run, {unreadable or 'none'} unreadable"
+    )
