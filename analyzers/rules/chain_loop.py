@@ -1,0 +1,263 @@
+"""A loop over consecutive draft positions that stops at the first mismatch is a chain."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+import libcst.matchers as m
+
+from ..result import Stage, StageVerdict
+from ..shapes.expressions import loads, names, walk
+from ..shapes.facts import Facts, Loop, Site, comparison_sides, increments
+from ..shapes.outline import Outline
+from ..shapes.view import FunctionView
+from ..shapes.walks import pointer_walk
+from .rule import Example, Finding, Rule, Scope
+
+
+class ChainLoop(Rule):
+    """A loop over consecutive draft positions accepts tokens until the first mismatch.
+
+    The loop's counter indexes both the drafted tokens and what the target made of them; a flag or
+    a `break` ends acceptance for all later positions. Only prefixes of one chain can be accepted.
+    """
+
+    stage = Stage.VERIFICATION
+    supports = StageVerdict.LINEAR
+    scope = Scope.LOGITS
+
+    def gate(self, outline: Outline) -> bool:
+        return outline.loops > 0 and outline.compares > 0
+
+    def find(self, view: FunctionView) -> Iterator[Finding]:
+        facts = view.facts
+        for loop in facts.loops:
+            if pointer_walk(facts, loop, view.logits) is not None:
+                continue
+            counters = _counters(facts, loop)
+            tests = [
+                site
+                for site in facts.compares
+                if loop in site.loops and _compares_streams(facts, loop, site, counters, view)
+            ]
+            stop = _stop(facts, loop, tests)
+            if tests and stop and _emits(facts, loop, counters):
+                yield self.at(view, loop.node, _message(counters, stop))
+
+    FOUND = (
+        Example(
+            """
+def kernel(out_ptr, start_ptr, draft_ptr, target_ptr, width):
+    row = tl.program_id(0)
+    first = tl.load(start_ptr + row)
+    count = tl.load(start_ptr + row + 1) - first
+    stopped = False
+    for place in range(count):
+        if not stopped:
+            drafted = tl.load(draft_ptr + first + place)
+            wanted = tl.load(target_ptr + first + place)
+            tl.store(out_ptr + row * width + place, wanted)
+            stopped = drafted != wanted
+"""
+        ),
+        Example(
+            """
+def kernel(out_ptr, draft_ptr, target_ptr, coin_ptr, count, vocabulary):
+    going = True
+    for i in range(count):
+        at = i
+        if going:
+            drafted = tl.load(draft_ptr + at + 1)
+            p = tl.load(target_ptr + at * vocabulary + drafted)
+            coin = tl.load(coin_ptr + at)
+            if p >= coin:
+                token = drafted
+            else:
+                token = -1
+                going = False
+            tl.store(out_ptr + i, token)
+"""
+        ),
+        Example(
+            """
+def accept(drafts, target_ids):
+    kept = []
+    for drafted, wanted in zip(drafts, target_ids):
+        kept.append(wanted)
+        if drafted != wanted:
+            break
+    return kept
+"""
+        ),
+        Example(
+            """
+def accept(drafts, target_ids):
+    n = 0
+    while n < len(drafts) and drafts[n] == target_ids[n]:
+        n += 1
+    return n
+"""
+        ),
+    )
+    NOT_FOUND = (
+        Example(
+            """
+def count(mask_ptr, target_ptr, size, block):
+    total = 0
+    for i in range(size):
+        total += tl.load(mask_ptr + i) == tl.load(target_ptr + i)
+    return total
+"""
+        ),
+        Example(
+            """
+def walk(tokens, child, target_ids):
+    node = 0
+    path = []
+    while child[node] >= 0:
+        node = child[node]
+        if tokens[node] != target_ids[node]:
+            break
+        path.append(node)
+    return path
+"""
+        ),
+        Example(
+            """
+def copy(drafts, limit, target_ids):
+    out = []
+    for i in range(limit):
+        if i >= len(drafts):
+            break
+        out.append(target_ids[i])
+    return out
+"""
+        ),
+        Example(
+            """
+def prefix(a, b, target_ids):
+    n = 0
+    for x, y in zip(a, b):
+        if x != y:
+            break
+        n += 1
+    return target_ids[:n]
+"""
+        ),
+    )
+
+
+def _counters(facts: Facts, loop: Loop) -> frozenset[str]:
+    """The names that hold the position: the loop's index, or what it only counts up."""
+    counted = {
+        name
+        for bind in facts.inside(loop)
+        for name in bind.targets & facts.carried(loop)
+        if increments(bind, name)
+    }
+    if isinstance(loop.node, cst.For):
+        return loop.index
+    return frozenset(counted & _behind_tests(facts, loop))
+
+
+def _behind_tests(facts: Facts, loop: Loop) -> frozenset[str]:
+    tests = [site.node for site in [*facts.compares, *facts.conditions] if loop in site.loops]
+    return facts.behind(tests, loop)
+
+
+def _compares_streams(
+    facts: Facts, loop: Loop, site: Site, counters: frozenset[str], view: FunctionView
+) -> bool:
+    sides = comparison_sides(site.node)
+    if len(sides) < 2 or not all(_is_stream(facts, loop, side, counters) for side in sides):
+        return False
+    seen = facts.behind(sides, loop) | (
+        names(loop.source) if not loop.counts else frozenset()
+    )
+    return bool(seen & view.logits)
+
+
+def _is_stream(
+    facts: Facts, loop: Loop, side: cst.BaseExpression, counters: frozenset[str]
+) -> bool:
+    """Whether a value is read at the loop's position."""
+    for part in facts.expand(side, loop):
+        if not loop.counts and names(part) & loop.index and not _only_counts(loop, part):
+            return True
+        for load in loads(part):
+            if facts.behind(load.index_nodes, loop) & counters:
+                return True
+        for node in walk(part):
+            if isinstance(node, cst.Call):
+                arguments = [argument.value for argument in node.args]
+                if any(isinstance(a, cst.Name) for a in arguments) and (
+                    facts.behind(arguments, loop) & counters
+                ):
+                    return True
+    return False
+
+
+def _only_counts(loop: Loop, part: cst.CSTNode) -> bool:
+    # In `for i, x in enumerate(xs)`, `i` alone is a number, not an element.
+    if not m.matches(loop.source, m.Call(func=m.Name("enumerate"))):
+        return False
+    target = cst.ensure_type(loop.node, cst.For).target
+    first = target.elements[0].value if isinstance(target, cst.Tuple) else target
+    return names(part) & loop.index <= names(first)
+
+
+def _stop(facts: Facts, loop: Loop, tests: list[Site]) -> str | None:
+    """What ends acceptance: the flag's name, or the statement that leaves the loop."""
+    if not tests:
+        return None
+    compared = {id(site.node) for site in tests}
+    if isinstance(loop.node, cst.While) and _contains(facts, loop, loop.source, compared):
+        return "the loop's own condition"
+    for site in facts.exits:
+        if loop in site.loops and any(
+            _contains(facts, loop, guard, compared) for guard in _inner(facts, loop, site)
+        ):
+            return "`break`" if isinstance(site.node, cst.Break) else "`return`"
+    guards = frozenset(
+        name for site in facts.conditions if loop in site.loops for name in names(site.node)
+    )
+    for bind in facts.inside(loop):
+        flags = bind.targets & facts.carried(loop) & guards
+        deciding = [bind.value, *bind.guards]
+        if flags and any(_contains(facts, loop, part, compared) for part in deciding):
+            return f"the flag `{min(flags)}`"
+    return None
+
+
+def _inner(facts: Facts, loop: Loop, site: Site) -> list[cst.BaseExpression]:
+    own = {id(condition.node) for condition in facts.conditions if loop in condition.loops}
+    return [guard for guard in site.guards if id(guard) in own]
+
+
+def _contains(facts: Facts, loop: Loop, part: cst.CSTNode, compared: set[int]) -> bool:
+    return any(
+        id(node) in compared for expression in facts.expand(part, loop) for node in walk(expression)
+    )
+
+
+def _emits(facts: Facts, loop: Loop, counters: frozenset[str]) -> bool:
+    """Whether the loop writes its result per position, or counts how far it came."""
+    for store in facts.stores:
+        if loop in store.loops and (
+            not store.index_nodes or facts.behind(store.index_nodes, loop) & counters
+        ):
+            return True
+    return any(
+        increments(bind, name)
+        for bind in facts.inside(loop)
+        for name in bind.targets & facts.carried(loop)
+    )
+
+
+def _message(counters: frozenset[str], stop: str) -> str:
+    position = ", ".join(f"`{name}`" for name in sorted(counters))
+    return (
+        f"compares draft and target at consecutive positions {position} and lets {stop} end "
+        "acceptance at the first mismatch: only a prefix of one chain can be accepted"
+    )

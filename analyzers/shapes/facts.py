@@ -1,0 +1,311 @@
+"""Everything the rules ask of a function, collected in one visit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+import libcst as cst
+import libcst.matchers as m
+
+from .expressions import Load, loads, names, value_names
+
+_RANGE = m.Call(
+    func=m.Name("range")
+    | m.Name("prange")
+    | m.Attribute(attr=m.Name("range") | m.Name("static_range") | m.Name("prange"))
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Loop:
+    """A `for` or `while`; `index` are the names that a `for` binds."""
+
+    node: cst.For | cst.While
+    index: frozenset[str]
+    source: cst.BaseExpression
+
+    @property
+    def counts(self) -> bool:
+        """Whether it runs over consecutive numbers."""
+        return isinstance(self.node, cst.For) and m.matches(self.source, _RANGE)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bind:
+    """An assignment; `guards` are the conditions under which it runs, outermost first."""
+
+    targets: frozenset[str]
+    value: cst.BaseExpression
+    loops: tuple[Loop, ...]
+    guards: tuple[cst.BaseExpression, ...]
+    augmented: bool
+    node: cst.CSTNode
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Store:
+    """A write by index: `x[i] = v`, `tl.store(ptr + i, v)`, `x.append(v)` (without index)."""
+
+    base: frozenset[str]
+    index: frozenset[str]
+    index_nodes: tuple[cst.CSTNode, ...]
+    value: cst.CSTNode | None
+    loops: tuple[Loop, ...]
+    node: cst.CSTNode
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Site:
+    """An expression or a jump, with the loops and conditions around it."""
+
+    node: cst.CSTNode
+    loops: tuple[Loop, ...]
+    guards: tuple[cst.BaseExpression, ...]
+
+
+@dataclass(slots=True)
+class Facts:
+    """What one function binds, compares, stores, calls and leaves early."""
+
+    parameters: frozenset[str] = frozenset()
+    loops: list[Loop] = field(default_factory=list)
+    binds: list[Bind] = field(default_factory=list)
+    stores: list[Store] = field(default_factory=list)
+    compares: list[Site] = field(default_factory=list)
+    calls: list[Site] = field(default_factory=list)
+    exits: list[Site] = field(default_factory=list)
+    conditions: list[Site] = field(default_factory=list)
+    returns: list[cst.BaseExpression] = field(default_factory=list)
+
+    def inside(self, loop: Loop) -> list[Bind]:
+        """The assignments of a loop's body, nested loops included."""
+        return [bind for bind in self.binds if loop in bind.loops]
+
+    def carried(self, loop: Loop) -> frozenset[str]:
+        """The names that a loop takes from one round to the next: bound before it and in it."""
+        inner = {name for bind in self.inside(loop) for name in bind.targets}
+        outer = {name for bind in self.binds if loop not in bind.loops for name in bind.targets}
+        return frozenset(inner & (outer | self.parameters)) - loop.index
+
+    def expand(
+        self,
+        start: cst.CSTNode,
+        loop: Loop | None,
+        stop: Iterable[str] = (),
+        read: Callable[[cst.CSTNode], frozenset[str]] = names,
+    ) -> list[cst.CSTNode]:
+        """An expression and those that its names stand for, through assignments.
+
+        Args:
+            start: the expression.
+            loop: follow only assignments in this loop; None follows all of the function.
+            stop: names that are not looked behind.
+            read: which names of an expression are followed.
+        """
+        halted = set(stop)
+        found, queue = [start], [start]
+        while queue:
+            for name in read(queue.pop()):
+                if name in halted:
+                    continue
+                halted.add(name)
+                for bind in self.binds:
+                    if name in bind.targets and (loop is None or loop in bind.loops):
+                        found.append(bind.value)
+                        queue.append(bind.value)
+        return found
+
+    def reads(
+        self, start: cst.CSTNode, loop: Loop | None, stop: Iterable[str] = ()
+    ) -> list[Load]:
+        """The loads behind an expression."""
+        return [load for part in self.expand(start, loop, stop) for load in loads(part)]
+
+    def value_reads(self, start: cst.CSTNode, loop: Loop, stop: Iterable[str] = ()) -> list[Load]:
+        """The loads whose value an expression takes on; what it is only compared with is left out."""
+        parts = self.expand(start, loop, stop, read=value_names)
+        return [load for part in parts for load in loads(part, into_comparisons=False)]
+
+    def behind(
+        self, parts: Iterable[cst.CSTNode], loop: Loop | None, stop: Iterable[str] = ()
+    ) -> frozenset[str]:
+        """All names that expressions depend on."""
+        stop = tuple(stop)
+        return frozenset(
+            name
+            for part in parts
+            for expression in self.expand(part, loop, stop)
+            for name in names(expression)
+        )
+
+
+def increments(bind: Bind, name: str) -> bool:
+    """Whether an assignment only counts: `n += 1`, `n = n + 1`."""
+    if bind.augmented:
+        return m.matches(bind.node, m.AugAssign(operator=m.AddAssign() | m.SubtractAssign()))
+    step = m.matches(
+        bind.value,
+        m.BinaryOperation(left=m.Name(name), operator=m.Add())
+        | m.BinaryOperation(right=m.Name(name), operator=m.Add()),
+    )
+    return step and not any(True for _ in loads(bind.value))
+
+
+def is_equality(node: cst.CSTNode) -> bool:
+    """Whether a comparison asks for sameness, not for order."""
+    if isinstance(node, cst.Comparison):
+        same = m.Equal() | m.NotEqual() | m.Is() | m.IsNot()
+        return all(m.matches(target.operator, same) for target in node.comparisons)
+    return isinstance(node, cst.Call)
+
+
+def comparison_sides(node: cst.CSTNode) -> list[cst.BaseExpression]:
+    """The operands of a comparison, written as an operator or as a method (`a.eq(b)`)."""
+    if isinstance(node, cst.Comparison):
+        return [node.left, *(target.comparator for target in node.comparisons)]
+    if isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute):
+        return [node.func.value, *(argument.value for argument in node.args)]
+    return []
+
+
+def collect(function: cst.FunctionDef) -> Facts:
+    """Visit a function once and sort what it does."""
+    facts = Facts(parameters=_parameters(function))
+    function.body.visit(_Collector(facts))
+    return facts
+
+
+def _parameters(function: cst.FunctionDef) -> frozenset[str]:
+    listed = function.params
+    every = [*listed.posonly_params, *listed.params, *listed.kwonly_params]
+    return frozenset(parameter.name.value for parameter in every)
+
+
+_COMPARE_CALL = m.Call(
+    func=m.Attribute(attr=m.Name("eq") | m.Name("ne") | m.Name("equal") | m.Name("not_equal"))
+)
+
+
+class _Collector(cst.CSTVisitor):
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+        self._loops: tuple[Loop, ...] = ()
+        self._guards: tuple[cst.BaseExpression, ...] = ()
+
+    def _site(self, node: cst.CSTNode) -> Site:
+        return Site(node, self._loops, self._guards)
+
+    def visit_For(self, node: cst.For) -> None:
+        # The iterable is bound to the index before the loop counts as entered.
+        loop = Loop(node, frozenset(_target_names(node.target)), node.iter)
+        self._facts.loops.append(loop)
+        self._loops = (*self._loops, loop)
+
+    def leave_For(self, original_node: cst.For) -> None:
+        self._loops = self._loops[:-1]
+
+    def visit_While(self, node: cst.While) -> None:
+        loop = Loop(node, frozenset(), node.test)
+        self._facts.loops.append(loop)
+        self._loops = (*self._loops, loop)
+        self._facts.conditions.append(self._site(node.test))
+        self._guards = (*self._guards, node.test)
+
+    def leave_While(self, original_node: cst.While) -> None:
+        self._loops = self._loops[:-1]
+        self._guards = self._guards[:-1]
+
+    def visit_If(self, node: cst.If) -> None:
+        self._facts.conditions.append(self._site(node.test))
+        self._guards = (*self._guards, node.test)
+
+    def leave_If(self, original_node: cst.If) -> None:
+        self._guards = self._guards[:-1]
+
+    def _bind(
+        self, target: cst.CSTNode, value: cst.BaseExpression, node: cst.CSTNode, augmented: bool
+    ) -> None:
+        bound = frozenset(_target_names(target))
+        if bound:
+            self._facts.binds.append(
+                Bind(bound, value, self._loops, self._guards, augmented, node)
+            )
+        for written in _subscripts(target):
+            index = tuple(item.slice for item in written.slice)
+            found = frozenset(name for part in index for name in names(part))
+            self._facts.stores.append(
+                Store(names(written.value), found, index, value, self._loops, node)
+            )
+
+    def visit_Assign(self, node: cst.Assign) -> None:
+        for target in node.targets:
+            self._bind(target.target, node.value, node, False)
+
+    def visit_AnnAssign(self, node: cst.AnnAssign) -> None:
+        if node.value is not None:
+            self._bind(node.target, node.value, node, False)
+
+    def visit_AugAssign(self, node: cst.AugAssign) -> None:
+        self._bind(node.target, node.value, node, True)
+
+    def visit_NamedExpr(self, node: cst.NamedExpr) -> None:
+        self._bind(node.target, node.value, node, False)
+
+    def visit_Comparison(self, node: cst.Comparison) -> None:
+        self._facts.compares.append(self._site(node))
+
+    def visit_Call(self, node: cst.Call) -> None:
+        self._facts.calls.append(self._site(node))
+        if m.matches(node, _COMPARE_CALL):
+            self._facts.compares.append(self._site(node))
+        store = _store_call(node, self._loops)
+        if store is not None:
+            self._facts.stores.append(store)
+
+    def visit_Break(self, node: cst.Break) -> None:
+        self._facts.exits.append(self._site(node))
+
+    def visit_Return(self, node: cst.Return) -> None:
+        self._facts.exits.append(self._site(node))
+        if node.value is not None:
+            self._facts.returns.append(node.value)
+
+
+def _store_call(node: cst.Call, loops: tuple[Loop, ...]) -> Store | None:
+    if not isinstance(node.func, cst.Attribute):
+        return None
+    arguments = [argument.value for argument in node.args]
+    called = node.func.attr.value
+    if called == "store" and len(arguments) >= 2:
+        address: cst.CSTNode = arguments[0]
+        offsets: list[cst.CSTNode] = []
+        while isinstance(address, cst.BinaryOperation):
+            offsets.append(address.right)
+            address = address.left
+        index = frozenset(name for part in offsets for name in names(part))
+        return Store(names(address), index, tuple(offsets), arguments[1], loops, node)
+    if called in {"append", "add", "extend"} and len(arguments) == 1:
+        return Store(names(node.func.value), frozenset(), (), arguments[0], loops, node)
+    if called in {"index_copy_", "scatter_", "index_put_"} and len(arguments) >= 2:
+        index = frozenset(name for part in arguments[:-1] for name in names(part))
+        value = arguments[-1]
+        return Store(names(node.func.value), index, tuple(arguments[:-1]), value, loops, node)
+    return None
+
+
+def _target_names(target: cst.CSTNode) -> Iterator[str]:
+    if isinstance(target, cst.Name):
+        yield target.value
+    elif isinstance(target, cst.Tuple | cst.List):
+        for element in target.elements:
+            yield from _target_names(element.value)
+
+
+def _subscripts(target: cst.CSTNode) -> Iterator[cst.Subscript]:
+    if isinstance(target, cst.Subscript):
+        yield target
+    elif isinstance(target, cst.Tuple | cst.List):
+        for element in target.elements:
+            yield from _subscripts(element.value)
+
