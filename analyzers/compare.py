@@ -68,8 +68,17 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
+class FactChange:
+    """A fact of the install on both sides; `None` where it is not stated."""
+
+    name: str
+    before: str | None
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class SetChange:
-    """What a named set of values loses and gains; a single value counts as a set of one."""
+    """What a named set of values loses and gains."""
 
     name: str
     lost: tuple[str, ...]
@@ -89,7 +98,11 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The result of `ddtree inspect compare`; `install` and `methods` hold only what differs."""
+    """The result of `ddtree inspect compare`.
+
+    `methods`, `facts` and `lists` hold only what differs; `lists` are the install's lists of files,
+    plug-ins and other vLLM installs.
+    """
 
     before: Side
     after: Side
@@ -99,7 +112,8 @@ class Comparison:
     gained: tuple[Evidence, ...]
     moved: tuple[Moved, ...]
     methods: tuple[SetChange, ...]
-    install: tuple[SetChange, ...]
+    facts: tuple[FactChange, ...]
+    lists: tuple[SetChange, ...]
 
 
 def compare(before: Report, after: Report) -> Comparison:
@@ -114,8 +128,9 @@ def compare(before: Report, after: Report) -> Comparison:
         lost=lost,
         gained=gained,
         moved=moved,
-        methods=_methods(before, after),
-        install=_install(before.install, after.install),
+        methods=_changes(_methods(before), _methods(after)),
+        facts=_facts(before.install, after.install),
+        lists=_changes(_lists(before.install), _lists(after.install)),
     )
 
 
@@ -212,44 +227,39 @@ def _place(item: Evidence) -> tuple[str, int, int]:
     return item.file, item.line, item.column
 
 
-def _methods(before: Report, after: Report) -> tuple[SetChange, ...]:
-    old, new = before.methods, after.methods
-    changes = [
-        _change("speculative", old.speculative, new.speculative),
-        _change("rejection", old.rejection, new.rejection),
-    ]
-    return tuple(change for change in changes if change.lost or change.gained)
-
-
-def _install(before: Install, after: Install) -> tuple[SetChange, ...]:
-    old, new = _facts(before), _facts(after)
-    changes = [_change(name, old[name], new[name]) for name in old]
-    return tuple(change for change in changes if change.lost or change.gained)
-
-
-def _facts(install: Install) -> dict[str, tuple[str, ...]]:
+def _facts(before: Install, after: Install) -> tuple[FactChange, ...]:
     # The location is left out: it is the target's name, and differs between any two targets.
-    single: dict[str, str | None] = {
-        "distribution": install.distribution,
-        "version": install.version,
-        "python": install.python,
-        "torch": install.torch,
-        "triton": install.triton,
-        "editable": "yes" if install.editable else "no",
-    }
-    sets: dict[str, tuple[str, ...]] = {
+    names = ("distribution", "version", "python", "torch", "triton")
+    changes = [FactChange(name, getattr(before, name), getattr(after, name)) for name in names]
+    editable = ("yes" if install.editable else "no" for install in (before, after))
+    changes.append(FactChange("editable", *editable))
+    return tuple(change for change in changes if change.before != change.after)
+
+
+def _methods(report: Report) -> dict[str, tuple[str, ...]]:
+    return {"speculative": report.methods.speculative, "rejection": report.methods.rejection}
+
+
+def _lists(install: Install) -> dict[str, tuple[str, ...]]:
+    return {
         "modified": install.modified,
         "missing": install.missing,
         "extra": install.extra,
         "plugins": tuple(f"{p.group}: {p.name} = {p.value}" for p in install.plugins),
         "others": tuple(f"{o.distribution} {o.version or '?'}" for o in install.others),
     }
-    return {name: (value,) if value else () for name, value in single.items()} | sets
 
 
-def _change(name: str, old: tuple[str, ...], new: tuple[str, ...]) -> SetChange:
+def _changes(
+    before: Mapping[str, tuple[str, ...]], after: Mapping[str, tuple[str, ...]]
+) -> tuple[SetChange, ...]:
+    changes = [_change(name, before[name], after[name]) for name in before]
+    return tuple(change for change in changes if change.lost or change.gained)
+
+
+def _change(name: str, before: tuple[str, ...], after: tuple[str, ...]) -> SetChange:
     return SetChange(
         name,
-        lost=tuple(value for value in old if value not in new),
-        gained=tuple(value for value in new if value not in old),
+        lost=tuple(value for value in before if value not in after),
+        gained=tuple(value for value in after if value not in before),
     )

@@ -47,7 +47,8 @@ def host(
 ) -> None:
     """Say with proof what an installed vLLM verifies.
 
-    It drafts tokens and then verifies them: along one chain, or along a tree. Verdicts come from the code alone: nothing is imported, and no version number is looked up.
+    It drafts tokens and then verifies them: along one chain, or along a tree. Verdicts come from
+    the code alone: nothing is imported, and no version number is looked up.
     """
     from ..analyzers.inspect import inspect_target
     from .render.progress import progress

@@ -40,7 +40,8 @@ def _lists(comparison: Comparison) -> Iterator[str]:
     defaults = [(change.path.value, phrases.default(change)) for change in comparison.paths]
     yield from _list("Default", [f"{name}: {text}" for name, text in defaults if text])
     yield from _list("Methods", [_set(change) for change in comparison.methods])
-    yield from _list("Install", [_set(change) for change in comparison.install])
+    facts = [f"{fact.name}: {md.code(phrases.fact(fact))}" for fact in comparison.facts]
+    yield from _list("Install", facts + [_set(change) for change in comparison.lists])
     yield from _list("Evidence lost", [_item(item) for item in comparison.lost])
     yield from _list("Evidence gained", [_item(item) for item in comparison.gained])
     moves = [f"{md.code(m.after.symbol)}: {md.code(phrases.move(m))}" for m in comparison.moved]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ....analyzers.compare import Comparison, Moved, PathChange, SetChange, Side
+from ....analyzers.compare import Comparison, FactChange, Moved, PathChange, SetChange, Side
 from ....analyzers.result import StageVerdict, Verdict
 from .. import words
 
@@ -28,12 +28,21 @@ def default(change: PathChange) -> str:
     return "" if before == after else f"{before} -> {after}"
 
 
-def values(change: SetChange) -> str:
-    """One value before and after, or what a set of them loses (-) and gains (+)."""
-    if len(change.lost) == len(change.gained) == 1:
-        return f"{change.lost[0]} -> {change.gained[0]}"
-    lost = [f"-{value}" for value in change.lost]
-    return " ".join([*lost, *(f"+{value}" for value in change.gained)])
+def fact(change: FactChange) -> str:
+    """A value before and after."""
+    return f"{change.before or 'not stated'} -> {change.after or 'not stated'}"
+
+
+def values(change: SetChange, limit: int | None = None) -> str:
+    """What a set of values loses (-) and gains (+); each kind cut to `limit`, if there is one."""
+    kinds = (("-", change.lost), ("+", change.gained))
+    return " ".join(text for sign, found in kinds for text in _signed(sign, found, limit))
+
+
+def _signed(sign: str, found: tuple[str, ...], limit: int | None) -> list[str]:
+    shown = [f"{sign}{value}" for value in found[:limit]]
+    rest = len(found) - len(shown)
+    return [*shown, f"({sign}{rest} more)"] if rest else shown
 
 
 def move(moved: Moved) -> str:

@@ -5,8 +5,9 @@ before: <distribution> <version>: <target>
 after: <distribution> <version>: <target>
 path: v1-runner: linear -> linear: default -> not default
 stage: v1-runner: drafting: tree -> absent
-methods: rejection: strict -> standard
+methods: rejection: -strict +standard
 install: version: 0.20.1 -> 0.24.0
+install: modified: -vllm/a.py +vllm/b.py
 lost: <path>:<line>:<column>: <rule>: <message> [...]
 gained: <path>:<line>:<column>: <rule>: <message> [...]
 moved: <rule>: <symbol>: <path>:<line> -> <line>
@@ -36,7 +37,9 @@ def _lines(comparison: Comparison) -> Iterator[str]:
         yield f"{label}: {phrases.side(side)}: {side.target}"
     for path in comparison.paths:
         yield from _path(path)
-    for label, sets in (("methods", comparison.methods), ("install", comparison.install)):
+    for fact in comparison.facts:
+        yield f"install: {fact.name}: {phrases.fact(fact)}"
+    for label, sets in (("install", comparison.lists), ("methods", comparison.methods)):
         for change in sets:
             yield f"{label}: {change.name}: {phrases.values(change)}"
     for item in comparison.lost:

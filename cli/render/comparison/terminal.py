@@ -23,8 +23,9 @@ def render(comparison: Comparison, *, quiet: bool) -> str:
         if not quiet:
             console.print()
             _table(console, comparison)
-            _sets(console, "methods", comparison.methods)
-            _sets(console, "install", comparison.install)
+            _pairs(console, "methods", _values(comparison.methods))
+            facts = [(fact.name, phrases.fact(fact)) for fact in comparison.facts]
+            _pairs(console, "install", facts + _values(comparison.lists))
             _evidence(console, "evidence lost", comparison.lost)
             _evidence(console, "evidence gained", comparison.gained)
             _moved(console, comparison)
@@ -57,10 +58,14 @@ def _cells(
     return (ui.word(one), ui.word(other)) if before != after else (Text(one), Text(other, "dim"))
 
 
-def _sets(console: Console, title: str, changes: tuple[SetChange, ...]) -> None:
-    if changes:
+def _values(changes: tuple[SetChange, ...]) -> list[tuple[str, str]]:
+    return [(change.name, phrases.values(change, limit=10)) for change in changes]
+
+
+def _pairs(console: Console, title: str, rows: list[tuple[str, str]]) -> None:
+    if rows:
         ui.heading(console, Text(title, style="bold"))
-        console.print(ui.pairs([(change.name, phrases.values(change)) for change in changes]))
+        console.print(ui.pairs(rows))
 
 
 def _evidence(console: Console, title: str, evidence: tuple[Evidence, ...]) -> None:

