@@ -2,8 +2,8 @@
 
 `python -m ddtree.kernels.compile` prints registers, shared memory and spills, and exits with 1
 if a kernel does not compile, spills, or asks for more shared memory than its target has.
-Every folder below `kernels/tree` that holds a `kernel.py` takes part: its `variants.py` has a
-function `variants() -> Iterator[Variant]`.
+Every folder below `kernels/tree` that holds a `kernel.py` takes part: its `variants.py` holds
+`VARIANTS`, a tuple of `Variant`.
 """
 
 from __future__ import annotations
@@ -56,22 +56,25 @@ class Variant:
     num_stages: int | None = None
 
 
-def find_units(package: str = TREE) -> list[str]:
+def find_units(package: str, only: Iterable[str] | None = None) -> list[str]:
     """Names of the unit folders of `package` that hold a kernel, sorted.
 
     Raises:
-        FileNotFoundError: if one of them does not say what to compile.
+        FileNotFoundError: if a folder does not say what to compile, or one of `only` is no unit.
     """
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         raise FileNotFoundError(f"{package}: expected a package, found none")
-    folders = sorted(
-        file.parent for file in Path(spec.submodule_search_locations[0]).glob("*/kernel.py")
-    )
-    for folder in folders:
-        if not (folder / "variants.py").is_file():
-            raise FileNotFoundError(f"{folder}: expected variants.py beside kernel.py, found none")
-    return [folder.name for folder in folders]
+    root = Path(spec.submodule_search_locations[0])
+    names = sorted(kernel.parent.name for kernel in root.glob("*/kernel.py"))
+    unknown = set(only or ()) - set(names)
+    if unknown:
+        raise FileNotFoundError(f"expected units among {names}, found {sorted(unknown)}")
+    chosen = [name for name in names if only is None or name in only]
+    for name in chosen:
+        if not (root / name / "variants.py").is_file():
+            raise FileNotFoundError(f"{root / name}: expected variants.py beside kernel.py")
+    return chosen
 
 
 def full_signature(variant: Variant) -> dict[str, str]:
@@ -141,8 +144,8 @@ def compile_unit(package: str, unit: str, target: str) -> list[Outcome]:
     # Triton 3.9 announces a change of default in 3.10; the default is what a launch gets.
     warnings.filterwarnings("ignore", message="TRITON_DEFAULT_FP_FUSION")
     module = importlib.import_module(f"{package}.{unit}.variants")
-    outcomes = [compile_variant(variant, unit, TARGETS[target]) for variant in module.variants()]
-    return outcomes or [Failed(unit, "*", "", 0, target, "variants() gives no variant")]
+    outcomes = [compile_variant(variant, unit, TARGETS[target]) for variant in module.VARIANTS]
+    return outcomes or [Failed(unit, "*", "", 0, target, "VARIANTS is empty")]
 
 
 @contextmanager
@@ -193,11 +196,8 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--package", default=TREE, help="the package whose units are compiled")
     options = parser.parse_args(argv)
     try:
-        units = find_units(options.package)
-        unknown = set(options.unit or ()) - set(units)
-        if unknown:
-            raise FileNotFoundError(f"--unit: expected one of {units}, found {sorted(unknown)}")
-        outcomes = compile_all(options.package, options.unit or units, options.target or TARGETS)
+        units = find_units(options.package, options.unit)
+        outcomes = compile_all(options.package, units, options.target or TARGETS)
     except (FileNotFoundError, RuntimeError) as error:
         parser.error(str(error))
     sys.stdout.write((as_json if options.format == "json" else as_text)(outcomes))
