@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 from hypothesis import strategies as st
@@ -42,7 +41,8 @@ class Shape:
         return len(self.path(row)) - 1
 
 
-class Batch(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Batch:
     """Several shapes in the padded layout of `kernels/tree/README.md`."""
 
     tokens: torch.Tensor
