@@ -165,7 +165,7 @@ def renamed_tree(requirement: str, renamer: Renamer) -> Path:
     return wheels.derived(name, lambda target: rename_tree(source, target, renamer))
 
 
-def link(source: Path, target: Path) -> None:
+def link(source: str | Path, target: str | Path) -> None:
     """Give `target` the bytes of `source`, without a copy where the file system allows it."""
     try:
         os.link(source, target)

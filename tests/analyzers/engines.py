@@ -1,17 +1,36 @@
-"""Engines that call a `verify` of ours: inside real releases, and inside a tiny vLLM of our own."""
+"""Real releases that call a `verify` of ours where they decide on acceptance."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from . import overlay
 
 # Where each real release keeps the function that decides on acceptance, and what it calls things.
+_V0 = "vllm/model_executor/layers/spec_decode_base_sampler.py"
 _V1 = "vllm/v1/sample/rejection_sampler.py"
 _V2 = "vllm/v1/worker/gpu/spec_decode/rejection_sampler_utils.py"
 _V1_NAMES = {"tokens": "draft_token_ids", "target": "target_logits.argmax(dim=-1)"}
 _V2_NAMES = {"tokens": "draft_sampled", "target": "target_logits.argmax(dim=-1)"}
+# Each runner's own step, what is at hand there, and how the walk's result reaches the sampler.
+_RUNNERS = {
+    "vllm/v1/worker/gpu_model_runner.py": (
+        "GPUModelRunner._sample",
+        {
+            "tokens": "spec_decode_metadata.draft_token_ids",
+            "target": "logits.argmax(dim=-1)",
+        },
+        "spec_decode_metadata.draft_token_ids = current().reorder(rows)",
+    ),
+    "vllm/v1/worker/gpu/model_runner.py": (
+        "GPUModelRunner.sample",
+        {
+            "tokens": "input_batch.input_ids",
+            "target": "self.model.compute_logits(hidden_states).argmax(dim=-1)",
+        },
+        "input_batch.input_ids = current().reorder(rows)",
+    ),
+}
 
 
 def in_release(base: Path, root: Path, module: str, place: str, *, keep: bool = False) -> Path:
@@ -29,6 +48,25 @@ def in_release(base: Path, root: Path, module: str, place: str, *, keep: bool = 
             source = (base / path).read_text()
             files[path] = overlay.with_body(source, "rejection_sample", hook, keep=keep)
     return overlay.overlay(base, root, files)
+
+
+def in_runner(base: Path, root: Path, module: str, place: str) -> Path:
+    """The release `base` whose runners walk first and hand the rest to the stock sampler."""
+    files = overlay.topology_file() | {place: module}
+    for path, (function, names, sort) in _RUNNERS.items():
+        body = f"{_imports(place)}rows = {overlay.call_of(module, names)}\n{sort}\n"
+        source = (base / path).read_text()
+        files[path] = overlay.with_body(source, function, body, keep=True)
+    return overlay.overlay(base, root, files)
+
+
+def in_v0(base: Path, root: Path, module: str, place: str) -> Path:
+    """The release `base` whose V0 engine decides with the `verify` of `module`."""
+    names = {"tokens": "draft_token_ids", "target": "substitute_token_ids"}
+    body = f"{_imports(place)}return {overlay.call_of(module, names)}\n"
+    source = (base / _V0).read_text()
+    hooked = overlay.with_body(source, "SpecDecodeBaseSampler._create_output", body)
+    return overlay.overlay(base, root, overlay.topology_file() | {place: module, _V0: hooked})
 
 
 def _v1_call(module: str) -> str:
@@ -49,128 +87,3 @@ def _imports(place: str) -> str:
 def _guarded(body: str) -> str:
     inner = "".join(f"    {line}\n" for line in body.splitlines())
     return f"if current() is not None:\n{inner}"
-
-
-def in_mini(root: Path, module: str, more: Mapping[str, str] | None = None) -> Path:
-    """A tiny vLLM with a V1 and a V2 runner whose sampler decides with the `verify` of `module`."""
-    return overlay.mini_install(root, mini_files(module) | dict(more or {}))
-
-
-def mini_files(module: str) -> dict[str, str]:
-    """The files of the tiny vLLM, by path."""
-    call = overlay.call_of(module)
-    return overlay.topology_file() | {
-        "vllm/__init__.py": "",
-        "vllm/v1/__init__.py": "",
-        "vllm/v1/sample/__init__.py": "",
-        "vllm/v1/sample/accept.py": module,
-        "vllm/v1/sample/sampler.py": _SAMPLER,
-        "vllm/v1/sample/rejection_sampler.py": _REJECTION_SAMPLER.replace("CALL", call),
-        "vllm/v1/spec_decode/__init__.py": "",
-        "vllm/v1/spec_decode/drafter.py": _DRAFTER,
-        "vllm/v1/worker/__init__.py": "",
-        "vllm/v1/worker/gpu_worker.py": _WORKER,
-        "vllm/v1/worker/gpu_model_runner.py": _RUNNER,
-        "vllm/v1/worker/gpu/__init__.py": "",
-        "vllm/v1/worker/gpu/model_runner.py": _RUNNER,
-        "vllm/platforms/__init__.py": "",
-        "vllm/platforms/cuda.py": _PLATFORM,
-    }
-
-
-_SAMPLER = """
-import torch
-from torch import nn
-
-
-class Sampler(nn.Module):
-    def forward(self, logits):
-        return torch.softmax(logits, dim=-1).multinomial(1)
-"""
-
-_REJECTION_SAMPLER = """
-from torch import nn
-
-from vllm.v1.sample.accept import verify
-from vllm.v1.sample.topology import current
-
-
-class RejectionSampler(nn.Module):
-    def __init__(self, sampler):
-        super().__init__()
-        self.sampler = sampler
-
-    def forward(self, metadata, logits):
-        tokens = metadata.draft_token_ids
-        target = logits.argmax(dim=-1)
-        return CALL
-"""
-
-_DRAFTER = """
-class Drafter:
-    def __init__(self, model, width):
-        self.model = model
-        self.width = width
-
-    def propose(self, hidden_states, last_tokens):
-        tokens = []
-        for _ in range(self.width):
-            hidden_states = self.model(last_tokens, hidden_states)
-            last_tokens = self.model.compute_logits(hidden_states).argmax(dim=-1)
-            tokens.append(last_tokens)
-        return tokens
-"""
-
-_WORKER = """
-from vllm.v1.worker.gpu.model_runner import GPUModelRunner as NewRunner
-from vllm.v1.worker.gpu_model_runner import GPUModelRunner
-
-
-class Worker:
-    def __init__(self, vllm_config, model):
-        runner = NewRunner if vllm_config.use_v2_model_runner else GPUModelRunner
-        self.model_runner = runner(vllm_config, model)
-
-    def execute_model(self, scheduler_output):
-        self.model_runner.execute_model(scheduler_output)
-        return self.model_runner.sample_tokens()
-"""
-
-_RUNNER = """
-from vllm.v1.sample.rejection_sampler import RejectionSampler
-from vllm.v1.sample.sampler import Sampler
-from vllm.v1.spec_decode.drafter import Drafter
-
-
-class GPUModelRunner:
-    def __init__(self, vllm_config, model):
-        self.model = model
-        self.sampler = Sampler()
-        self.rejection_sampler = RejectionSampler(self.sampler)
-        self.drafter = Drafter(model, vllm_config.num_speculative_tokens)
-        self.state = None
-
-    def execute_model(self, scheduler_output):
-        metadata = scheduler_output.metadata
-        hidden_states = self.model(scheduler_output.input_ids, scheduler_output.positions)
-        self.state = hidden_states, self.model.compute_logits(hidden_states), metadata
-
-    def sample_tokens(self):
-        hidden_states, logits, metadata = self.state
-        output = self._sample(logits, metadata)
-        drafts = self.drafter.propose(hidden_states, output)
-        return output, drafts
-
-    def _sample(self, logits, metadata):
-        if metadata is None:
-            return self.sampler(logits)
-        return self.rejection_sampler(metadata, logits)
-"""
-
-_PLATFORM = """
-class CudaPlatform:
-    @classmethod
-    def check_and_update_config(cls, vllm_config):
-        if vllm_config.parallel_config.worker_cls == "auto":
-            vllm_config.parallel_config.worker_cls = "vllm.v1.worker.gpu_worker.Worker"
-"""
