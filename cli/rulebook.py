@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import inspect
 from dataclasses import dataclass
 
 from ..analyzers.errors import UsageError
@@ -27,13 +26,18 @@ def rulebook() -> tuple[RuleHelp, ...]:
     """Every rule, by name."""
     from ..analyzers.rules import all_rules
 
-    entries = []
-    for rule in all_rules():
-        text = inspect.getdoc(rule) or ""
-        examples = tuple(rule.FOUND), tuple(rule.NOT_FOUND)
-        summary = text.partition("\n")[0]
-        entries.append(RuleHelp(rule.name, rule.stage, rule.supports, summary, text, *examples))
-    return tuple(sorted(entries, key=lambda entry: entry.name))
+    return tuple(
+        RuleHelp(
+            name=rule.name,
+            stage=rule.stage,
+            supports=rule.supports,
+            summary=rule.help.partition("\n")[0],
+            help=rule.help,
+            found=tuple(example.source for example in rule.FOUND),
+            not_found=tuple(example.source for example in rule.NOT_FOUND),
+        )
+        for rule in all_rules()
+    )
 
 
 def find(name: str, book: tuple[RuleHelp, ...]) -> RuleHelp:

@@ -65,14 +65,16 @@ def broken(text: str, width: int) -> list[str]:
     return lines
 
 
-def pairs(rows: list[tuple[str, str]]) -> Table:
-    """Labels and values in two columns without lines; long paths break after slashes."""
+def pairs(console: Console, rows: list[tuple[str, str]]) -> None:
+    """Print labels and values in two columns without lines; long paths break after slashes."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
+    room = console.width - max(len(label) for label, _ in rows) - 2
     for label, value in rows:
-        grid.add_row(label, Text(value))
-    return grid
+        fits = max(map(len, value.split()), default=0) <= room
+        grid.add_row(label, Text(value if fits else "\n".join(broken(value, room))))
+    console.print(grid)
 
 
 def quoted(text: str, file: str, line: int) -> RenderableType:

@@ -21,7 +21,6 @@ def render(comparison: Comparison, *, quiet: bool) -> str:
     def draw(console: Console) -> None:
         ui.prose(console, ui.banner(comparison.after.verdict, comparison.summary))
         if not quiet:
-            console.print()
             _table(console, comparison)
             _pairs(console, "methods", _values(comparison.methods))
             facts = [(fact.name, phrases.fact(fact)) for fact in comparison.facts]
@@ -65,7 +64,7 @@ def _values(changes: tuple[SetChange, ...]) -> list[tuple[str, str]]:
 def _pairs(console: Console, title: str, rows: list[tuple[str, str]]) -> None:
     if rows:
         ui.heading(console, Text(title, style="bold"))
-        console.print(ui.pairs(rows))
+        ui.pairs(console, rows)
 
 
 def _evidence(console: Console, title: str, evidence: tuple[Evidence, ...]) -> None:

@@ -33,7 +33,7 @@ def render(report: Report, *, quiet: bool) -> str:
 def _facts(console: Console, report: Report) -> None:
     console.print()
     rows = [("target", report.target), *words.facts(report.install, names=3)]
-    console.print(ui.pairs(rows))
+    ui.pairs(console, rows)
 
 
 def _table(console: Console, report: Report) -> None:
@@ -47,7 +47,6 @@ def _table(console: Console, report: Report) -> None:
         table.add_row(stage.value, *(_cell(result.stages[stage]) for result in report.paths))
     table.add_section()
     table.add_row("total", *(ui.word(result.verdict) for result in report.paths))
-    console.print()
     console.print(table)
 
 
@@ -58,6 +57,8 @@ def _title(result: PathResult, between: str) -> Text:
 
 
 def _cell(result: StageResult) -> Text:
+    if not result.evidence:
+        return ui.word(result.verdict)
     return Text.assemble(ui.word(result.verdict), (f" {words.some(result.evidence, 3)}", "dim"))
 
 
@@ -70,7 +71,6 @@ def _evidence(console: Console, report: Report) -> None:
             sentence = Text.assemble(ui.word(result.verdict), f": {result.summary}")
             ui.prose(console, sentence)
         for stage in section.stages:
-            console.print()
             _stage(console, stage)
 
 
@@ -78,6 +78,7 @@ def _stage(console: Console, section: words.StageSection) -> None:
     found = section.result
     verdict = ui.word(found.verdict) if found else Text("not judged")
     head = Text.assemble((section.stage.value, "bold"), " ", verdict)
+    console.print()
     if found and found.reason:
         head.append(f": {found.reason}")
     ui.prose(console, head)
@@ -108,7 +109,7 @@ def _methods(console: Console, report: Report) -> None:
         ("speculative", ", ".join(methods.speculative) or "none found"),
         ("rejection", ", ".join(methods.rejection) or "none found"),
     ]
-    console.print(ui.pairs(rows))
+    ui.pairs(console, rows)
 
 
 def _coverage(console: Console, report: Report) -> None:
