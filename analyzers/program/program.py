@@ -82,7 +82,7 @@ class Program:
     def __init__(
         self, paths: Collection[str], read: Callable[[str], bytes], package: str = "vllm"
     ) -> None:
-        self._paths = paths
+        self._paths = frozenset(paths)
         self._read = read
         self._outside = frozenset(f"{package}.{name}" for name in OUTSIDE)
         self._names: dict[tuple[str, str], Resolved | None] = {}
@@ -120,6 +120,16 @@ class Program:
         except (ValueError, OSError) as error:
             self.failures[path] = str(error)
         return None
+
+    def siblings(self, package: str) -> Iterator[Module]:
+        """The modules that lie directly in a package."""
+        folder = package.replace(".", "/") + "/"
+        for path in sorted(self._paths):
+            stem, _, ending = path.removeprefix(folder).partition(".")
+            if path.startswith(folder) and "/" not in stem and ending == "py":
+                module = self.module(f"{package}.{stem}")
+                if module is not None:
+                    yield module
 
     def is_outside(self, name: str) -> bool:
         """Whether a module lies in a part that is not followed."""

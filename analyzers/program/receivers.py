@@ -91,6 +91,10 @@ class Receivers:
             return self.program.member(base, expression.attr) if base else None
         return None
 
+    def returned(self, function: FunctionRef) -> Iterator[ClassRef]:
+        """The classes of which a plain function may return an instance."""
+        yield from self._returned(function, None, 0)
+
     def types(self, scope: Scope, expression: ast.expr, steps: int = 0) -> Iterator[ClassRef]:
         """The classes of which `expression` may be an instance."""
         if steps > MAX_STEPS:

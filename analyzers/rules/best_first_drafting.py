@@ -1,0 +1,132 @@
+"""Nodes chosen by the probability of their whole path, each with a parent, are a drafted tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+import libcst.matchers as m
+
+from ..result import Stage, StageVerdict
+from ..shapes.expressions import names, walk
+from ..shapes.facts import Facts
+from ..shapes.outline import Outline
+from ..shapes.view import FunctionView
+from .rule import Example, Finding, Rule, Scope
+
+_RANKING = frozenset({"topk", "sort", "argsort", "heappop", "heappush", "nlargest"})
+
+
+class BestFirstDrafting(Rule):
+    """Candidates of all nodes are ranked together, and each chosen one keeps who its parent is.
+
+    Either a heap of partial paths, or a top-k over parents times candidates whose result is split
+    into parent and candidate by division and remainder.
+    """
+
+    stage = Stage.DRAFTING
+    supports = StageVerdict.TREE
+    scope = Scope.DRAFTING
+
+    def gate(self, outline: Outline) -> bool:
+        return bool(_RANKING & outline.called)
+
+    def find(self, view: FunctionView) -> Iterator[Finding]:
+        facts = view.facts
+        found = _split(facts) or _heap(facts)
+        if found is not None:
+            yield self.at(
+                view,
+                found,
+                "candidates of several nodes are ranked together and each keeps its parent: "
+                "a tree is drafted",
+            )
+
+    FOUND = (
+        Example(
+            """
+def build(scores, ids, k, n):
+    best = scores.flatten(1).topk(n).indices
+    parents = best // k
+    tokens = ids.gather(1, best % k)
+    return tokens, parents
+"""
+        ),
+        Example(
+            """
+def build(logp, ids, n):
+    heap = [(-logp[0][0], 0, 0, 0)]
+    tokens, parents = [], []
+    while heap and len(tokens) < n:
+        weight, depth, rank, parent = heapq.heappop(heap)
+        tokens.append(ids[depth][rank])
+        parents.append(parent)
+        heapq.heappush(heap, (weight - logp[depth + 1][0], depth + 1, 0, len(tokens)))
+    return tokens, parents
+"""
+        ),
+    )
+    NOT_FOUND = (
+        Example(
+            """
+def top(logits, k):
+    values, ids = logits.topk(k)
+    return values, ids
+"""
+        ),
+        Example(
+            """
+def pages(order, size):
+    ranked = order.argsort()
+    return ranked // size
+"""
+        ),
+        Example(
+            """
+def schedule(queue):
+    item = heapq.heappop(queue)
+    return item
+"""
+        ),
+    )
+
+
+def _split(facts: Facts) -> cst.CSTNode | None:
+    """The binding of a ranked index that is divided and reduced by the same width."""
+    for bind in facts.binds:
+        ranked = any(
+            isinstance(node, cst.Call)
+            and isinstance(node.func, cst.Attribute)
+            and node.func.attr.value in {"topk", "sort", "argsort"}
+            for node in walk(bind.value)
+        )
+        if ranked and _divided(facts, bind.targets):
+            return bind.node
+    return None
+
+
+def _divided(facts: Facts, ranked: frozenset[str]) -> bool:
+    divisors: dict[str, set[str]] = {"whole": set(), "rest": set()}
+    for value in [*(bind.value for bind in facts.binds), *facts.returns]:
+        for node in walk(value):
+            if not isinstance(node, cst.BinaryOperation) or not names(node.left) & ranked:
+                continue
+            if m.matches(node.operator, m.FloorDivide()):
+                divisors["whole"] |= names(node.right)
+            elif m.matches(node.operator, m.Modulo()):
+                divisors["rest"] |= names(node.right)
+    return bool(divisors["whole"] & divisors["rest"])
+
+
+def _heap(facts: Facts) -> cst.CSTNode | None:
+    """The loop that pops a partial path, keeps its parent and pushes longer ones."""
+    called = {
+        (site.loops[-1], call.func.attr.value if isinstance(call.func, cst.Attribute) else ""): site
+        for site in facts.calls
+        if site.loops and isinstance(call := site.node, cst.Call)
+    }
+    for loop in facts.loops:
+        kept = sum(1 for store in facts.stores if loop in store.loops and not store.index_nodes)
+        if (loop, "heappop") in called and (loop, "heappush") in called and kept >= 2:
+            return loop.node
+    return None

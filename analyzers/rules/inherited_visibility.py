@@ -1,0 +1,151 @@
+"""A row of a mask that starts as its parent's row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+import libcst.matchers as m
+
+from ..result import Stage, StageVerdict
+from ..shapes.expressions import loads, walk
+from ..shapes.facts import Facts, Loop, Store
+from ..shapes.outline import Outline
+from ..shapes.view import FunctionView
+from .rule import Example, Finding, Rule, Scope
+
+_UNION = (
+    m.BinaryOperation(operator=m.BitOr())
+    | m.Call(func=m.Attribute(attr=m.Name("logical_or") | m.Name("bitwise_or")))
+    | m.Call(func=m.Attribute(attr=m.Name("clone") | m.Name("copy")))
+)
+
+
+class InheritedVisibility(Rule):
+    """Each node sees what its parent sees, and itself.
+
+    A row of the mask, or a word of visibility bits, is made of the row or word of its parent; the
+    result is an ancestors-only mask of its own for every tree.
+    """
+
+    stage = Stage.ATTENTION
+    supports = StageVerdict.TREE
+    scope = Scope.ATTENTION
+
+    def gate(self, outline: Outline) -> bool:
+        return outline.loops > 0
+
+    def find(self, view: FunctionView) -> Iterator[Finding]:
+        facts = view.facts
+        for loop in facts.loops:
+            for store in facts.stores:
+                if loop in store.loops and _inherits(facts, loop, store):
+                    yield self.at(view, store.node, _MESSAGE)
+                    return
+            if _doubles(facts, loop):
+                yield self.at(view, loop.node, _MESSAGE)
+                return
+
+    FOUND = (
+        Example(
+            """
+def words(parents, n):
+    seen = [1] * (n + 1)
+    for j in range(1, n + 1):
+        seen[j] = seen[parents[j]] | (1 << j)
+    return seen
+"""
+        ),
+        Example(
+            """
+def visible(parents, eye, rounds):
+    seen = eye
+    jump = parents
+    for _ in range(rounds):
+        seen = seen | seen.gather(1, jump)
+        jump = jump.gather(1, jump)
+    return seen
+"""
+        ),
+        Example(
+            """
+def kernel(out_ptr, parent_ptr, count):
+    for row in range(1, count):
+        above = tl.load(parent_ptr + row)
+        word = tl.load(out_ptr + above)
+        tl.store(out_ptr + row, word | (1 << row))
+"""
+        ),
+    )
+    NOT_FOUND = (
+        Example(
+            """
+def causal(n):
+    seen = [1] * n
+    for j in range(1, n):
+        seen[j] = seen[j - 1] | (1 << j)
+    return seen
+"""
+        ),
+        Example(
+            """
+def scatter(table, order, n):
+    for j in range(n):
+        table[j] = table[order[j]]
+    return table
+"""
+        ),
+        Example(
+            """
+def flags(bits, n):
+    out = 0
+    for j in range(n):
+        out = out | (bits[j] << j)
+    return out
+"""
+        ),
+    )
+
+
+_MESSAGE = "a row's visibility starts as its parent's: draft rows see their ancestors only"
+
+
+def _inherits(facts: Facts, loop: Loop, store: Store) -> bool:
+    if store.value is None or not store.index_nodes:
+        return False
+    parts = facts.expand(store.value, loop)
+    if not any(m.matches(node, _UNION) for part in parts for node in walk(part)):
+        return False
+    return any(
+        load.base & store.base and _through_link(facts, loop, load.index_nodes)
+        for part in parts
+        for load in loads(part)
+    )
+
+
+def _through_link(facts: Facts, loop: Loop, index: tuple[cst.CSTNode, ...]) -> bool:
+    """Whether an index is itself loaded at the loop's counter."""
+    for part in index:
+        for load in facts.reads(part, loop):
+            if load.index & loop.index and not all(base.startswith(".") for base in load.base):
+                return True
+    return False
+
+
+def _doubles(facts: Facts, loop: Loop) -> bool:
+    """`seen |= seen[jump]; jump = jump[jump]`, for all rows at once."""
+    carried = facts.carried(loop)
+    jumps = {
+        name
+        for bind in facts.inside(loop)
+        for name in bind.targets & carried
+        for load in loads(bind.value)
+        if name in load.base and name in load.index
+    }
+    for bind in facts.inside(loop):
+        if not any(m.matches(node, _UNION) for node in walk(bind.value)):
+            continue
+        for load in loads(bind.value):
+            if bind.targets & load.base & carried and load.index & jumps:
+                return True
+    return False

@@ -1,0 +1,27 @@
+"""Calls to operators whose body is not Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import libcst as cst
+
+from .expressions import dotted
+from .view import FunctionView
+
+
+def external_calls(view: FunctionView, known: frozenset[str]) -> Iterator[tuple[cst.Call, str]]:
+    """Calls of known operators that are handed the target's logits or what was made of them.
+
+    Methods of `self` are Python and are looked at themselves; everything else of that name that
+    the package does not define comes from an extension.
+    """
+    for site in view.facts.calls:
+        call = cst.ensure_type(site.node, cst.Call)
+        name = dotted(call.func)
+        if name is None or name.rpartition(".")[2] not in known:
+            continue
+        if name.partition(".")[0] in {"self", "cls"}:
+            continue
+        if view.facts.behind([argument.value for argument in call.args], None) & view.logits:
+            yield call, name.rpartition(".")[2]
