@@ -18,14 +18,14 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from .usage import TARGETS, Compiled, Failed, Outcome, Target, read_amdgcn, read_ptxas
-from .usage_table import as_json, as_text, place
+from .usage_table import arranged, as_json, as_text
 
 # `__package__` also holds when this module runs as `__main__`.
 TREE = f"{__package__}.tree"
@@ -175,16 +175,15 @@ def compile_all(package: str, units: Iterable[str], targets: Iterable[str]) -> l
     # A forked copy of a process with threads may hang, so each worker starts afresh.
     fresh = multiprocessing.get_context("spawn")
     with private_cache(), ProcessPoolExecutor(min(8, os.cpu_count() or 1), fresh) as pool:
-        futures = {pool.submit(compile_unit, *task): task for task in tasks}
-        for future in as_completed(futures):
-            _, unit, target = futures[future]
+        futures = [pool.submit(compile_unit, *task) for task in tasks]
+        for (_, unit, target), future in zip(tasks, futures, strict=True):
             error = future.exception()
             outcomes += (
                 future.result()
                 if error is None
                 else [Failed(unit, "*", "", 0, target, f"{type(error).__name__}: {error}")]
             )
-    return sorted(outcomes, key=place)
+    return arranged(outcomes)
 
 
 def main(argv: list[str] | None = None) -> int:

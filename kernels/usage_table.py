@@ -10,10 +10,11 @@ from itertools import groupby
 from .usage import TARGETS, Outcome
 
 
-def place(outcome: Outcome) -> tuple[str, str, str, int, int]:
-    """Sort key: variants together, targets in the order of `TARGETS`."""
-    targets = list(TARGETS)
-    return (*_variant_of(outcome), targets.index(outcome.target))
+def arranged(outcomes: list[Outcome]) -> list[Outcome]:
+    """The targets of a variant side by side; units and variants in the order they came in."""
+    order = {variant: i for i, variant in enumerate(dict.fromkeys(map(_variant_of, outcomes)))}
+    columns = list(TARGETS)
+    return sorted(outcomes, key=lambda o: (order[_variant_of(o)], columns.index(o.target)))
 
 
 def _variant_of(outcome: Outcome) -> tuple[str, str, str, int]:
