@@ -18,5 +18,8 @@ def progress(*, quiet: bool) -> Iterator[Callable[[str], None]]:
     from rich.console import Console
     from rich.text import Text
 
-    with Console(stderr=True).status(Text("inspecting")) as status:
-        yield lambda message: status.update(Text(clean(message)))
+    def line(message: str) -> Text:
+        return Text(clean(message), no_wrap=True, overflow="ellipsis")
+
+    with Console(stderr=True).status(line("inspecting")) as status:
+        yield lambda message: status.update(line(message))

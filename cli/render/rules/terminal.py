@@ -40,10 +40,16 @@ def _title(entry: RuleHelp) -> Text:
 
 def _full(console: Console, entry: RuleHelp) -> None:
     console.print(Text.assemble(_title(entry), (f"  ({entry.stage})", "dim")))
-    console.print()
-    # The help text has its own line breaks, which wrapping would spoil.
-    console.print(Text(entry.help), soft_wrap=True)
+    for paragraph in entry.help.split("\n\n"):
+        console.print()
+        ui.prose(console, Text(_reflowed(paragraph)))
     for title, examples in (("found in", entry.found), ("not found in", entry.not_found)):
         for text in examples:
             ui.heading(console, Text(title, style="bold"))
             console.print(Padding(ui.quoted(text, "example.py", 1), (0, 0, 0, 2)))
+
+
+def _reflowed(paragraph: str) -> str:
+    # Indented lines are lists or drawings: their line breaks mean something.
+    lines = paragraph.split("\n")
+    return paragraph if any(line.startswith(" ") for line in lines) else " ".join(lines)
