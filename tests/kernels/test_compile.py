@@ -175,6 +175,14 @@ def test_a_unit_that_cannot_be_imported_is_reported(tmp_path: Path) -> None:
     assert found["", "sm_80"]["reason"] == "NameError: name 'undefined' is not defined"
 
 
+def test_a_unit_that_lists_nothing_is_reported(tmp_path: Path) -> None:
+    probe(tmp_path, "empty", variant(128, "fine", 1))
+    (tmp_path / "probe_units/empty/variants.py").write_text("VARIANTS = ()\n")
+    status, found = report_on(tmp_path, "gfx942")
+    assert status == 1
+    assert found["", "gfx942"]["problem"] == "VARIANTS is empty"
+
+
 def test_a_unit_without_variants_is_an_error(tmp_path: Path) -> None:
     probe(tmp_path, "silent", variant(128, "fine", 1))
     (tmp_path / "probe_units/silent/variants.py").unlink()
