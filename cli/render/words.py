@@ -71,7 +71,7 @@ def name_and_version(install: Install) -> str:
 def facts(install: Install, names: int) -> list[tuple[str, str]]:
     """Label and value of every install fact; lists are cut to `names` entries and a count."""
     rows = [
-        ("install", name_and_version(install) + (" (editable)" if install.editable else "")),
+        ("package", name_and_version(install) + (" (editable)" if install.editable else "")),
         ("location", install.location),
         ("python", install.python or "not stated"),
         ("torch", install.torch or "not installed here"),
@@ -101,10 +101,13 @@ def megabytes(size: int) -> str:
     return f"{size / 1e6:.1f} MB"
 
 
+def counted(number: int, noun: str) -> str:
+    """A number and its noun, which takes an s unless there is one of it."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def coverage_sentence(coverage: Coverage) -> str:
     """What was looked at, in one sentence without a full stop."""
-    unreadable = len(coverage.unreadable)
-    return (
-        f"{coverage.files:,} files ({megabytes(coverage.bytes)}) read, {coverage.parsed:,} parsed, "
-        f"{len(coverage.rules)} rules run, {unreadable or 'none'} unreadable"
-    )
+    read = f"{counted(coverage.files, 'file')} ({megabytes(coverage.bytes)}) read"
+    run = f"{counted(len(coverage.rules), 'rule')} run"
+    return f"{read}, {coverage.parsed:,} parsed, {run}, {len(coverage.unreadable)} unreadable"

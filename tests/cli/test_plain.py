@@ -13,7 +13,17 @@ from ddtree.cli.render.report.plain import render
 from .samples import HOSTILE, REPORTS, VERIFIER, hostile_report, report
 
 FINDING = re.compile(r"^(?P<path>\S+):(?P<line>\d+):(?P<column>\d+): (?P<rule>\S+): (?P<text>.+)$")
-KINDS = ("verdict", "path", "stage", "install", "methods", "coverage", "unreadable", "note")
+KINDS = (
+    "verdict",
+    "target",
+    "path",
+    "stage",
+    "install",
+    "methods",
+    "coverage",
+    "unreadable",
+    "note",
+)
 
 
 def lines(one: Report) -> list[str]:

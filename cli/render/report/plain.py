@@ -3,6 +3,7 @@
 Every line starts with its kind and a colon, except evidence, which starts with its place:
 
     verdict: linear: <summary>
+target: <what was named on the command line>
     path: v1-runner: linear: default: <summary>
     stage: v1-runner: verification: linear: E1 E2: <reason>
     install: <fact>: <value>
@@ -42,6 +43,7 @@ def evidence_line(item: Evidence) -> str:
 
 
 def _head(report: Report) -> Iterator[str]:
+    yield f"target: {report.target}"
     for result in report.paths:
         yield from _path(result)
     # Sequences are written out whole here: a script that counts must not see "and 7 more".
