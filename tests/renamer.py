@@ -15,7 +15,7 @@ import random
 import re
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 
@@ -78,9 +78,18 @@ class Renamer:
                 made.append(word)
         return dict(zip(WORDS, made, strict=True))
 
-    def keep(self, identifiers: Iterable[bytes]) -> None:
-        """Leave these identifiers as they are: another package defines them."""
-        self._known.update((name, name) for name in identifiers)
+    def keep_imported(self, files: Iterable[bytes]) -> None:
+        """Leave names as they are that these files import from elsewhere than vLLM."""
+        names = {name.encode() for name in sys.stdlib_module_names}
+        for data in files:
+            for statement in _FOREIGN_IMPORT.findall(data):
+                names.update(_IDENTIFIER.findall(statement))
+        self._known.update((name, name) for name in names)
+
+    def files(self, files: Mapping[str, str]) -> dict[str, str]:
+        """A small install, given as texts by path, with its words replaced."""
+        self.keep_imported(text.encode() for text in files.values())
+        return {self.path(path): self.code(text.encode()).decode() for path, text in files.items()}
 
     def name(self, identifier: str) -> str:
         """One identifier, or one part of a path, with its words replaced."""
@@ -135,7 +144,7 @@ def rename_tree(source: Path, target: Path, renamer: Renamer) -> None:
     install of its own.
     """
     files = [path for path in sorted(source.rglob("*")) if path.is_file()]
-    renamer.keep(_foreign_names(path for path in files if path.suffix == ".py"))
+    renamer.keep_imported(path.read_bytes() for path in files if path.suffix == ".py")
     record = []
     for path in files:
         relative = path.relative_to(source).as_posix()
@@ -171,14 +180,6 @@ def link(source: str | Path, target: str | Path) -> None:
         os.link(source, target)
     except OSError:
         shutil.copyfile(source, target)
-
-
-def _foreign_names(paths: Iterable[Path]) -> set[bytes]:
-    names = {name.encode() for name in sys.stdlib_module_names}
-    for path in paths:
-        for statement in _FOREIGN_IMPORT.findall(path.read_bytes()):
-            names.update(_IDENTIFIER.findall(statement))
-    return names
 
 
 def _blank(match: re.Match[bytes]) -> bytes:

@@ -58,10 +58,7 @@ def test_a_chain_in_a_tiny_engine(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", inputs.LINEAR)
 def test_a_renamed_chain(name: str, tmp_path: Path) -> None:
     renamer = Renamer(3, strip=True)
-    files = {
-        renamer.path(path): renamer.code(text.encode()).decode()
-        for path, text in mini.files(inputs.LINEAR[name]).items()
-    }
+    files = renamer.files(mini.files(inputs.LINEAR[name]))
     report = reports.inspect(overlay.mini_install(tmp_path, files))
 
     _assert_linear(report, renamer.path(_PLACE))

@@ -56,8 +56,5 @@ def test_a_walk_without_mask_or_commit_is_still_a_tree_verifier(tmp_path: Path) 
 
 def _install(root: Path, files: dict[str, str], renamed: bool) -> Path:
     if renamed:
-        renamer = Renamer(5, strip=True)
-        files = {
-            renamer.path(path): renamer.code(text.encode()).decode() for path, text in files.items()
-        }
+        files = Renamer(5, strip=True).files(files)
     return overlay.mini_install(root, files)
