@@ -29,7 +29,7 @@ THREADS = 2
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One printed line: a form of a case; `launches` and `share` are None without a GPU.
+    """One printed line: a form of a case; `launches` and `share` are None off the GPU.
 
     `share` is the case's bytes over the form's time, as a share of the card's copy bandwidth.
     """
@@ -62,8 +62,10 @@ def time_case(case: Case, budget: float, least_rounds: int, bandwidth: float | N
     for timing in measure(case, clock, budget, least_rounds):
         launches = share = None
         if bandwidth is not None:
-            launches = gpu.count_launches(case.forms[timing.form])
-            share = case.bytes_moved / timing.quartiles()[1] / bandwidth or None
+            # A form that launches nothing ran on the host.
+            launches = gpu.count_launches(case.forms[timing.form]) or None
+        if bandwidth is not None and launches is not None and case.bytes_moved:
+            share = case.bytes_moved / timing.quartiles()[1] / bandwidth
         lines.append(Line(case, timing, launches, share))
     return lines
 
