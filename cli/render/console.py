@@ -37,10 +37,14 @@ def word(verdict: str) -> Text:
     return Text(verdict, style=STYLES.get(verdict, ""))
 
 
-def banner(verdict: str, sentence: str) -> Text:
-    """The verdict that a person sees first: one coloured word and one sentence."""
-    style = STYLES.get(verdict, "bold")
-    return Text.assemble((f" {verdict.upper()} ", f"{style} reverse"), "  ", sentence)
+def banner(console: Console, verdict: str, sentence: str) -> None:
+    """Print what a person sees first: the verdict as one coloured word, and one sentence."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    style = f"{STYLES.get(verdict, 'bold')} reverse"
+    grid.add_row(Text(f" {verdict.upper()} ", style=style), Text(sentence))
+    console.print(grid, width=min(console.width, PROSE_WIDTH))
 
 
 def prose(console: Console, text: Text, indent: int = 0) -> None:

@@ -53,12 +53,16 @@ def sections(report: Report) -> Iterator[PathSection]:
 
 def _stage(stage: Stage, result: PathResult | None, evidence: list[Evidence]) -> StageSection:
     verdict = result.stages.get(stage) if result else None
-    return StageSection(stage, verdict, tuple(e for e in evidence if e.stage == stage))
+    cited = verdict.evidence if verdict else ()
+    found = [e for e in evidence if e.stage == stage]
+    # What proves the verdict comes first, in the order in which the verdict cites it.
+    found.sort(key=lambda e: cited.index(e.id) if e.id in cited else len(cited))
+    return StageSection(stage, verdict, tuple(found))
 
 
 def default_word(default: bool | None) -> str:
     """How an engine path is chosen, in a word or two; empty where it is not the default."""
-    return {True: "default", False: "", None: "default for some models"}[default]
+    return {True: "default", False: "", None: "default per model"}[default]
 
 
 def name_and_version(install: Install) -> str:

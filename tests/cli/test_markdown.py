@@ -25,7 +25,7 @@ def test_the_verdict_comes_first_and_stands_alone_when_quiet() -> None:
 
 def test_there_is_a_table_and_a_fenced_quote() -> None:
     text = render(report(), quiet=False)
-    assert "| stage | v1-runner (default for some models) | v2-runner (default) |" in text
+    assert "| stage | v1-runner (default per model) | v2-runner (default) |" in text
     assert "| verification | linear E2 | linear E1 |" in text
     assert "```python\n    for i in range(n):\n" in text
     assert "Reached by `GPUModelRunner.sample`" in text

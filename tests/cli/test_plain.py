@@ -63,7 +63,7 @@ def test_lists_are_never_cut() -> None:
     text = render(report(), quiet=False)
     assert "5 modified: vllm/a.py, vllm/b.py, vllm/c.py, vllm/d.py, vllm/e.py" in text
     assert "stage: v2-runner: verification: linear: E1: one chain is walked" in text
-    assert "path: v1-runner: linear: default for some models: " in text
+    assert "path: v1-runner: linear: default per model: " in text
     assert "unreadable: vllm/bad.py: line 3: not UTF-8" in text
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from ddtree.analyzers.result import EnginePath
 from ddtree.cli.render import console as ui
 from ddtree.cli.render.report.terminal import render
 
-from .samples import REPORTS, VERIFIER, hostile_report, report
+from .samples import REPORTS, VERIFIER, evidence, hostile_report, path_result, report
 from .screens import ESCAPE, become, shown
 
 WIDTHS = (80, 200)
@@ -99,3 +100,23 @@ def test_hostile_text_reaches_the_screen_as_text(
 )
 def test_a_path_breaks_after_slashes_only(text: str, width: int, lines: list[str]) -> None:
     assert ui.broken(text, width) == lines
+
+
+def test_three_paths_with_much_evidence_fit_side_by_side(monkeypatch: pytest.MonkeyPatch) -> None:
+    become(monkeypatch, 80, NO_COLOR="1")
+    ids = tuple(f"E{number}" for number in range(10, 40))
+    paths = tuple(path_result(path, None, *ids) for path in EnginePath)
+    lines = shown(render(report(paths=paths), quiet=False))
+    (row,) = [line for line in lines if line.strip().startswith("verification   linear E10")]
+    assert row.count("linear E10 E11 +28") == 3
+
+
+def test_what_proves_the_verdict_comes_before_other_evidence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    become(monkeypatch, 80, NO_COLOR="1")
+    other = evidence(1, file="vllm/a.py")
+    proof = evidence(2, file="vllm/z.py")
+    paths = (path_result(EnginePath.V2, True, "E2"),)
+    text = render(report(paths=paths, evidence=(other, proof)), quiet=False)
+    assert text.index("vllm/z.py:212") < text.index("vllm/a.py:212")

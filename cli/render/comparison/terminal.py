@@ -19,7 +19,7 @@ def render(comparison: Comparison, *, quiet: bool) -> str:
     comparison = cleaned(comparison)
 
     def draw(console: Console) -> None:
-        ui.prose(console, ui.banner(comparison.after.verdict, comparison.summary))
+        ui.banner(console, comparison.after.verdict, comparison.summary)
         if not quiet:
             _table(console, comparison)
             _pairs(console, "methods", _values(comparison.methods))

@@ -19,7 +19,7 @@ def render(report: Report, *, quiet: bool) -> str:
     report = cleaned(report)
 
     def draw(console: Console) -> None:
-        ui.prose(console, ui.banner(report.verdict, report.summary))
+        ui.banner(console, report.verdict, report.summary)
         if not quiet:
             _facts(console, report)
             _table(console, report)
@@ -57,9 +57,11 @@ def _title(result: PathResult, between: str) -> Text:
 
 
 def _cell(result: StageResult) -> Text:
-    if not result.evidence:
-        return ui.word(result.verdict)
-    return Text.assemble(ui.word(result.verdict), (f" {words.some(result.evidence, 3)}", "dim"))
+    # Three paths must fit side by side on a narrow screen.
+    shown = " ".join(result.evidence[:2])
+    rest = len(result.evidence) - 2
+    proof = f" {shown} +{rest}" if rest > 0 else f" {shown}"
+    return Text.assemble(ui.word(result.verdict), (proof, "dim"))
 
 
 def _evidence(console: Console, report: Report) -> None:
