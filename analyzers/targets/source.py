@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
-from ..result import Install, Plugin
+from ..install.record import Record
+from ..result import Install, Plugin, Unreadable
+
+# `Source.read` refuses files beyond this many bytes; `Source.open` streams them.
+READ_LIMIT = 64 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class FileInfo:
-    """A file of the install; `path` is posix and relative to the root of the source."""
+    """A file of the install; `path` is posix and relative to the root of the source.
+
+    Names that are no UTF-8 or hold control characters are written with escapes, so that a path is
+    always safe to print; the source knows which file is meant.
+    """
 
     path: str
     size: int
-    # Changes when the content does: (mtime_ns, inode) on disk, the CRC in an archive.
+    # Changes when the content does: (mtime, ctime, inode) on disk, the CRC in an archive.
     stamp: str
 
 
@@ -31,17 +39,41 @@ class Source(Protocol):
         """The root, as a person would name it."""
 
     def files(self) -> Mapping[str, FileInfo]:
-        """Every regular file of the package and of the plug-ins beside it, by path."""
+        """Every regular file of the package and of the plug-ins beside it, by path, sorted.
+
+        Folders called `__pycache__` are left out.
+        """
+
+    def problems(self) -> Sequence[Unreadable]:
+        """What `files` had to leave out (folders, broken links, devices), and why."""
 
     def read(self, path: str) -> bytes:
-        """The bytes of one file.
+        """The bytes of one file of at most `READ_LIMIT` bytes.
 
         Raises:
-            OSError: the file cannot be read.
+            OSError: the file cannot be read, or is larger than that; `strerror` says why.
         """
 
     def read_many(self, paths: Iterable[str]) -> Iterator[tuple[str, bytes | OSError]]:
         """Each path with its bytes, or with the reason why there are none; in the given order."""
+
+    def open(self, path: str) -> BinaryIO:
+        """A file of any size, to be read piece by piece and closed by the caller.
+
+        It can seek; in an archive, seeking back inflates again from the start.
+
+        Raises:
+            OSError: the file cannot be opened; reading from it may raise the same.
+        """
+
+    def digest(self, path: str, algorithm: str) -> bytes | None:
+        """The hash of one file of any size, without holding it in memory.
+
+        None where the carrier would have to work too hard for it (a huge member of an archive).
+
+        Raises:
+            OSError: the file cannot be read.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,3 +85,7 @@ class Target:
     install: Install
     # Entry points whose code lies within the source, so that the rules can read it too.
     plugins: tuple[Plugin, ...] = ()
+    # What the installer recorded; None if it did not, or if the code is a checkout.
+    record: Record | None = None
+    # Sentences for the report about what the facts do not say.
+    notes: tuple[str, ...] = ()

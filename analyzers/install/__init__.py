@@ -1,0 +1,1 @@
+"""What the metadata of an environment says about an install; nothing is ever imported."""

@@ -1,0 +1,58 @@
+"""Where the code of an editable install really lies, read from what the installer left behind."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+
+# A finder of setuptools is imported by a line of a .pth file; its module carries the mapping.
+_FINDER = re.compile(r"\b(__editable___\w+_finder)\b")
+
+
+def pth_folders(text: str) -> Iterator[str]:
+    """The lines of a `.pth` or `.egg-link` file that name folders."""
+    for raw in text.splitlines():
+        line = raw.rstrip()
+        if line and not line.startswith(("#", "import ", "import\t")):
+            yield line
+
+
+def finder_modules(text: str) -> list[str]:
+    """The finder modules that a `.pth` file would import."""
+    return _FINDER.findall(text)
+
+
+def finder_mapping(source: str) -> Mapping[str, str]:
+    """The top-level names of a finder module's MAPPING and the paths that they stand for.
+
+    The module is parsed, never run; what is no literal is passed over.
+    Source: setuptools, command/editable_wheel.py.
+    """
+    try:
+        body = ast.parse(source).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return {}
+    found: dict[str, str] = {}
+    for statement in body:
+        if isinstance(statement, ast.Assign | ast.AnnAssign) and _names_mapping(statement):
+            found |= _literal_names(statement.value)
+    return found
+
+
+def _names_mapping(statement: ast.Assign | ast.AnnAssign) -> bool:
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    return any(isinstance(target, ast.Name) and target.id == "MAPPING" for target in targets)
+
+
+def _literal_names(value: ast.expr | None) -> dict[str, str]:
+    if not isinstance(value, ast.Dict):
+        return {}
+    return {
+        key.value: item.value
+        for key, item in zip(value.keys, value.values, strict=True)
+        if isinstance(key, ast.Constant)
+        and isinstance(item, ast.Constant)
+        and isinstance(key.value, str)
+        and isinstance(item.value, str)
+    }

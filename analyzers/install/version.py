@@ -1,0 +1,63 @@
+"""Name and version of a vLLM that no metadata describes: a checkout, or a bare package folder."""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from collections.abc import Iterator
+
+from .distribution import Distribution, distributions, owners
+from .names import printable
+from .site import Site, text_of
+
+_NAMES = ("__version__", "version")
+
+
+def checkout_identity(site: Site) -> tuple[str | None, str | None]:
+    """Distribution name and version from the files of a checkout or an unpacked sdist.
+
+    The version is what the build wrote (`vllm/_version.py`), else PKG-INFO, else pyproject.toml.
+    """
+    name, version = _package_info(site)
+    project = _project(text_of(site, "pyproject.toml"))
+    version = module_version(text_of(site, "vllm/_version.py")) or version
+    return name or project.get("name"), version or project.get("version")
+
+
+def module_version(source: str) -> str | None:
+    """The version that a `_version.py` assigns as a literal; None if there is none."""
+    try:
+        body = ast.parse(source).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    return next((value for statement in body for value in _assigned(statement)), None)
+
+
+def _assigned(statement: ast.stmt) -> Iterator[str]:
+    if not isinstance(statement, ast.Assign | ast.AnnAssign):
+        return
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    named = any(isinstance(target, ast.Name) and target.id in _NAMES for target in targets)
+    value = statement.value
+    if named and isinstance(value, ast.Constant) and isinstance(value.value, str):
+        yield printable(value.value)
+
+
+def _package_info(site: Site) -> tuple[str | None, str | None]:
+    egg = next(iter(owners(list(distributions(site)), "vllm")), None)
+    if egg is not None:
+        return egg.identity()
+    if "PKG-INFO" not in site.names():
+        return None, None
+    # An sdist keeps the file at its top: read it as a distribution without a folder of its own.
+    name, version = Distribution(site, "PKG-INFO", frozenset()).identity()
+    return name or None, version
+
+
+def _project(text: str) -> dict[str, str]:
+    try:
+        table = tomllib.loads(text.encode("utf-8", "replace").decode()).get("project")
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return {}
+    found = table if isinstance(table, dict) else {}
+    return {key: printable(value) for key, value in found.items() if isinstance(value, str)}

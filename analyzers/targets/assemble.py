@@ -1,0 +1,134 @@
+"""From the place of a `vllm` package on this machine to a target with its facts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ..install.distribution import Distribution, distributions, owners
+from ..install.entry_points import module_of, plugins_of
+from ..install.names import printable
+from ..install.owner import rank_owners, record_of
+from ..install.record import Record
+from ..install.site import text_of
+from ..install.version import checkout_identity, module_version
+from ..result import Install, OtherInstall, Plugin
+from .directory import DirectorySource
+from .environment import Environment, python_of
+from .local import LocalSite
+from .search import ModuleSearch, Place
+from .source import Target
+
+_PACKAGE = "vllm"
+
+
+def local_target(
+    name: str, environment: Environment, search: ModuleSearch, places: Sequence[Place]
+) -> Target:
+    """The target at the first of `places`; the rest are other installs of the same environment."""
+    place = places[0]
+    plugins = _plugins(search)
+    located = {plugin: _located(search, plugin) for plugin in plugins}
+    parts = {_PACKAGE: place.path}
+    for found in located.values():
+        parts |= {path: folder for path, folder in found.items() if path not in parts}
+    source = DirectorySource(_root(place), parts)
+    claims = rank_owners(_claims(place, search), source)
+    record = None if place.editable or not claims else record_of(claims[0])
+    distribution, version = _identity(place, claims)
+    install = Install(
+        distribution=distribution,
+        version=version,
+        location=source.location,
+        python=environment.python or python_of(_root(place)),
+        torch=_version_of(search, "torch"),
+        triton=_version_of(search, "triton"),
+        editable=place.editable,
+        plugins=plugins,
+        others=tuple(_others(search, places, claims)),
+    )
+    inside = tuple(plugin for plugin in plugins if located[plugin])
+    return Target(name, source, install, inside, record, tuple(notes(install, claims, record)))
+
+
+def notes(install: Install, claims: Sequence[Distribution], record: Record | None) -> Iterator[str]:
+    """Sentences about what the facts of an install leave open."""
+    if record is not None and record.malformed:
+        yield f"RECORD has {record.malformed} lines that make no sense."
+    if claims and record is None and not install.editable:
+        yield (
+            f"{install.distribution} has no RECORD of its package's files, so local edits cannot "
+            "be told from what was installed."
+        )
+
+
+def _root(place: Place) -> Path:
+    return place.path.parent if place.path.name == _PACKAGE else place.path
+
+
+def _claims(place: Place, search: ModuleSearch) -> list[Distribution]:
+    """The distributions that say that the package at `place` is theirs."""
+    near = [dist for dist in search.distributions if dist.site is place.site]
+    if place.editable:
+        linked = [dist for dist in near if _leads_to(dist, place)]
+        return linked or _own_metadata(place)
+    if place.via:
+        return _own_metadata(place)
+    claims = owners(near, _PACKAGE)
+    settled = [dist for dist in claims if dist.editable_url() is None]
+    return settled or claims
+
+
+def _own_metadata(place: Place) -> list[Distribution]:
+    return owners(list(distributions(LocalSite(_root(place)))), _PACKAGE)
+
+
+def _leads_to(dist: Distribution, place: Place) -> bool:
+    if dist.folder in place.via or (place.via.endswith(".pth") and dist.lists(place.via)):
+        return True
+    url = dist.editable_url()
+    real = os.path.realpath(place.path)
+    return url is not None and real.startswith(os.path.realpath(url) + os.sep)
+
+
+def _identity(place: Place, claims: Sequence[Distribution]) -> tuple[str | None, str | None]:
+    site = LocalSite(_root(place))
+    if not claims:
+        return checkout_identity(site)
+    name, version = claims[0].identity()
+    return name, version or module_version(text_of(site, f"{_PACKAGE}/_version.py"))
+
+
+def _others(
+    search: ModuleSearch, places: Sequence[Place], claims: Sequence[Distribution]
+) -> Iterator[OtherInstall]:
+    for loser in claims[1:]:
+        name, version = loser.identity()
+        yield OtherInstall(name, version, loser.site.location)
+    for place in places[1:]:
+        other, version = _identity(place, _claims(place, search))
+        yield OtherInstall(other or _PACKAGE, version, printable(str(_root(place))))
+
+
+def _version_of(search: ModuleSearch, module: str) -> str | None:
+    found = owners(search.distributions, module)
+    return found[0].identity()[1] if found else None
+
+
+def _plugins(search: ModuleSearch) -> tuple[Plugin, ...]:
+    found = (plugin for dist in search.distributions for plugin in plugins_of(dist))
+    return tuple(dict.fromkeys(found))
+
+
+def _located(search: ModuleSearch, plugin: Plugin) -> dict[str, Path]:
+    """The package or module file that an entry point loads, by its path below the root.
+
+    The top-level name, or the first package below it if that is only a namespace.
+    """
+    names = module_of(plugin).split(".")
+    for depth in range(1, len(names) + 1):
+        path = "/".join(names[:depth])
+        for place in search.find(path) if all(names[:depth]) else []:
+            return {path + place.path.suffix: place.path}
+    return {}
