@@ -3,6 +3,10 @@
 Logits, and probabilities made of them, are followed from the methods of the engine's own class
 into the parameters of what they call. Drafters compute logits too, from another model; they are
 not on this path, so a loop that drafts is never mistaken for one that verifies.
+
+Some engines sample the target's token at every row first and verify the tokens. For them the flow
+can be followed through what samplers return as well (`decisions`): a wider region, since later
+steps, drafting among them, are handed tokens too.
 """
 
 from __future__ import annotations
@@ -32,8 +36,27 @@ class Region:
         return reached in self.tainted
 
 
-def follow_logits(reach: Reach, receivers: Receivers, engine: Iterable[ClassRef]) -> Region:
-    """Follow the logits from the methods of the `engine` classes to a fixed point."""
+@dataclass(frozen=True, slots=True)
+class _Flow:
+    """How values are followed in one function."""
+
+    # The function belongs to the engine's own class, whose logits are the target's.
+    seeded: bool
+    # What a call returns is still followed.
+    decisions: bool
+
+
+def follow_logits(
+    reach: Reach, receivers: Receivers, engine: Iterable[ClassRef], decisions: bool = False
+) -> Region:
+    """Follow the logits from the methods of the `engine` classes to a fixed point.
+
+    Args:
+        reach: what the engine's sampling step reaches.
+        receivers: opens the functions' scopes.
+        engine: the engine's class and its bases.
+        decisions: follow what samplers make of the logits too.
+    """
     owners = {cls.key for cls in engine}
     region = Region()
     queue: deque[Reached] = deque()
@@ -43,10 +66,11 @@ def follow_logits(reach: Reach, receivers: Receivers, engine: Iterable[ClassRef]
             queue.append(reached)
     while queue:
         reached = queue.popleft()
-        seeded = reached.function.owner is not None and reached.function.owner.key in owners
-        names = _spread(reached, receivers, region.tainted[reached], seeded)
+        own = reached.function.owner is not None and reached.function.owner.key in owners
+        flow = _Flow(own, decisions)
+        names = _spread(reached, receivers, region.tainted[reached], flow)
         region.tainted[reached] = names
-        for target, parameters in _passed(reach.edges[reached], reached, receivers, names, seeded):
+        for target, parameters in _passed(reach.edges[reached], reached, receivers, names, flow):
             known = region.tainted.get(target)
             if known is None or not parameters <= known:
                 region.tainted[target] = (known or set()) | parameters
@@ -56,17 +80,17 @@ def follow_logits(reach: Reach, receivers: Receivers, engine: Iterable[ClassRef]
     return region
 
 
-def _spread(reached: Reached, receivers: Receivers, names: set[str], seeded: bool) -> set[str]:
+def _spread(reached: Reached, receivers: Receivers, names: set[str], flow: _Flow) -> set[str]:
     """Close the set of tainted names over the function's assignments."""
     scope = receivers.scope(reached.function, reached.receiver)
     found = set(names)
-    if seeded:
+    if flow.seeded:
         found |= {node.id for node in scope.mentions.names if node.id in SEEDS}
         found |= SEEDS & set(scope.locals)
     while True:
         before = len(found)
         for store in scope.mentions.stores:
-            if store.value is None or not _is_tainted(store.value, found, seeded):
+            if store.value is None or not _is_tainted(store.value, found, flow):
                 continue
             targets = store.targets if isinstance(store, ast.Assign) else [store.target]
             found.update(_bound_names(targets))
@@ -81,7 +105,7 @@ def _bound_names(targets: list[ast.expr]) -> Iterable[str]:
                 yield node.id
 
 
-def _is_tainted(expression: ast.expr, names: set[str], seeded: bool) -> bool:
+def _is_tainted(expression: ast.expr, names: set[str], flow: _Flow) -> bool:
     """Whether a value is made of logits; in the engine's class only torch carries them on.
 
     What the engine gets back from a sampler is a decision, not logits any more.
@@ -91,12 +115,12 @@ def _is_tainted(expression: ast.expr, names: set[str], seeded: bool) -> bool:
         node = stack.pop()
         if isinstance(node, ast.Name) and node.id in names:
             return True
-        if seeded and isinstance(node, ast.Attribute) and node.attr in SEEDS:
+        if flow.seeded and isinstance(node, ast.Attribute) and node.attr in SEEDS:
             return True
-        if seeded and isinstance(node, ast.Call):
+        if flow.seeded and isinstance(node, ast.Call):
             if isinstance(node.func, ast.Attribute) and node.func.attr == PRODUCER:
                 return True
-            if not _is_tensor_call(node):
+            if not flow.decisions and not _is_tensor_call(node):
                 # Only the object of a method call, never its arguments.
                 stack.extend([node.func.value] if isinstance(node.func, ast.Attribute) else [])
                 continue
@@ -112,7 +136,7 @@ def _is_tensor_call(node: ast.Call) -> bool:
 
 
 def _passed(
-    edges: list[Edge], reached: Reached, receivers: Receivers, names: set[str], seeded: bool
+    edges: list[Edge], reached: Reached, receivers: Receivers, names: set[str], flow: _Flow
 ) -> Iterable[tuple[Reached, set[str]]]:
     """Every callee that is handed logits, with the parameters that hold them there."""
     scope = receivers.scope(reached.function, reached.receiver)
@@ -126,14 +150,14 @@ def _passed(
     for edge in edges:
         call = calls.get(id(edge.site))
         if call is not None and id(edge.site) not in decorators:
-            parameters = _parameters(call, edge.target, names, seeded)
+            parameters = _parameters(call, edge.target, names, flow)
             if parameters:
                 yield edge.target, parameters
         elif names and id(edge.site) in decorators:
             # A decorator wraps the function or launches a kernel with its arguments.
             yield edge.target, _all_parameters(edge.target)
         elif id(edge.site) in handed and _parameters(
-            handed[id(edge.site)], edge.target, names, seeded
+            handed[id(edge.site)], edge.target, names, flow
         ):
             yield edge.target, _all_parameters(edge.target)
 
@@ -143,14 +167,14 @@ def _callee(call: ast.Call) -> ast.expr:
     return call.func.value if isinstance(call.func, ast.Subscript) else call.func
 
 
-def _parameters(call: ast.Call, target: Reached, names: set[str], seeded: bool) -> set[str]:
+def _parameters(call: ast.Call, target: Reached, names: set[str], flow: _Flow) -> set[str]:
     arguments = target.function.node.args
     positional = [argument.arg for argument in [*arguments.posonlyargs, *arguments.args]]
     if target.receiver is not None and positional:
         positional = positional[1:]
     found: set[str] = set()
     for place, value in enumerate(call.args):
-        if not _is_tainted(value, names, seeded):
+        if not _is_tainted(value, names, flow):
             continue
         if isinstance(value, ast.Starred):
             return _all_parameters(target)
@@ -159,7 +183,7 @@ def _parameters(call: ast.Call, target: Reached, names: set[str], seeded: bool) 
         elif arguments.vararg is not None:
             found.add(arguments.vararg.arg)
     for word in call.keywords:
-        if _is_tainted(word.value, names, seeded):
+        if _is_tainted(word.value, names, flow):
             if word.arg is None:
                 return _all_parameters(target)
             found.add(word.arg)

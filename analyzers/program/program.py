@@ -121,6 +121,10 @@ class Program:
             self.failures[path] = str(error)
         return None
 
+    def package_of(self, cls: ClassRef) -> str:
+        """The package that a class's module lies in."""
+        return cls.module.package
+
     def siblings(self, package: str) -> Iterator[Module]:
         """The modules that lie directly in a package."""
         folder = package.replace(".", "/") + "/"

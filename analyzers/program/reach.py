@@ -58,9 +58,24 @@ class Edge:
 
 
 class Reach:
-    """Breadth-first over the program; call `run` once, then read `functions`."""
+    """Breadth-first over the program; call `run` once, then read `functions` and `edges`.
 
-    def __init__(self, program: Program, receivers: Receivers) -> None:
+    Args:
+        program: the code.
+        receivers: the types of its expressions.
+        max_depth: how many calls are followed in a row.
+        within: follow only into this package.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        receivers: Receivers,
+        max_depth: int = MAX_DEPTH,
+        within: str | None = None,
+    ) -> None:
+        self._max_depth = max_depth
+        self._within = within
         self._program = program
         self._receivers = receivers
         self._queue: deque[Reached] = deque()
@@ -80,7 +95,7 @@ class Reach:
         while self._queue and len(self.functions) < MAX_FUNCTIONS:
             reached = self._queue.popleft()
             self.functions.append(reached)
-            if reached.depth < MAX_DEPTH:
+            if reached.depth < self._max_depth:
                 self._expand(reached)
 
     def _push(
@@ -92,6 +107,8 @@ class Reach:
     ) -> None:
         name = function.module.name
         if self._program.is_outside(name):
+            return
+        if self._within is not None and not f"{name}.".startswith(f"{self._within}."):
             return
         key = (name, function.node.lineno, receiver.key if receiver else None)
         target = self._seen.get(key)

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
+import libcst as cst
+import libcst.matchers as m
+
 from ..result import Stage, StageVerdict
-from ..shapes.expressions import Load, names
-from ..shapes.facts import Bind, Facts, Loop, comparison_sides, is_equality
+from ..shapes.expressions import Load, loads, names, walk
+from ..shapes.facts import Facts, Loop, comparison_sides, is_equality
 from ..shapes.outline import Outline
 from ..shapes.view import FunctionView
 from .rule import Example, Finding, Rule, Scope
+
+
+_RANGE = m.Call(func=m.Attribute(attr=m.Name("arange") | m.Name("program_id")))
 
 
 class AncestorPropagation(Rule):
@@ -25,7 +32,9 @@ class AncestorPropagation(Rule):
     scope = Scope.LOGITS
 
     def gate(self, outline: Outline) -> bool:
-        return outline.loops > 0 and outline.compares > 0
+        gathers = {"gather", "take_along_dim", "index_select"} & outline.called
+        reads = ast.Subscript in outline.looped or bool(gathers)
+        return outline.loops > 0 and reads and bool({ast.Eq, ast.NotEq} & outline.operators)
 
     def find(self, view: FunctionView) -> Iterator[Finding]:
         facts = view.facts
@@ -105,30 +114,34 @@ def ranks(order, values, target_ids):
 
 def _links(facts: Facts, loop: Loop) -> Iterator[frozenset[str]]:
     """The arrays of parents through which the loop reads what it writes."""
+    carried = facts.carried(loop)
     for bind in facts.inside(loop):
-        yield _inherits(facts, loop, bind)
+        for load in facts.value_reads(bind.value, loop, stop=carried):
+            if bind.targets & carried & load.base:
+                yield _link(facts, loop, load)
     for store in facts.stores:
         if loop in store.loops and store.value is not None:
             for load in facts.reads(store.value, loop):
-                if load.base & store.base and load.index - store.index:
-                    yield load.index - store.index - loop.index
+                if load.base & store.base:
+                    yield _link(facts, loop, load)
 
 
-def _inherits(facts: Facts, loop: Loop, bind: Bind) -> frozenset[str]:
-    carried = facts.carried(loop)
-    for load in facts.value_reads(bind.value, loop, stop=carried):
-        if bind.targets & carried & load.base:
-            return _link(loop, load)
-    return frozenset()
+def _link(facts: Facts, loop: Loop, load: Load) -> frozenset[str]:
+    """The array by which a load is indexed; places that are counted or sliced are no links."""
+    found: set[str] = set()
+    for part in load.index_nodes:
+        if isinstance(part, cst.Slice):
+            continue
+        inner = [base for deeper in loads(part) for base in deeper.base]
+        found.update(inner or (names(part) if not _is_counted(facts, loop, part) else ()))
+    return frozenset(name for name in found if not name.startswith("."))
 
 
-def _link(loop: Loop, load: Load) -> frozenset[str]:
-    """The names of the arrays that index a load; counters alone are no links."""
-    return frozenset(
-        name
-        for part in load.index_nodes
-        for name in names(part)
-        if name not in loop.index and not name.startswith(".")
+def _is_counted(facts: Facts, loop: Loop, part: cst.CSTNode) -> bool:
+    """Whether an index is made of the loop's counter or of a range."""
+    return any(
+        names(expression) & loop.index or any(m.matches(node, _RANGE) for node in walk(expression))
+        for expression in facts.expand(part, None)
     )
 
 
@@ -137,9 +150,12 @@ def _compares_at(facts: Facts, link: frozenset[str], logits: frozenset[str]) -> 
     for site in facts.compares:
         if not is_equality(site.node):
             continue
-        for side in comparison_sides(site.node):
-            for load in facts.reads(side, None):
-                if load.base & logits and load.index & known:
+        sides = comparison_sides(site.node)
+        for here, there in ((sides[0], sides[-1]), (sides[-1], sides[0])):
+            others = facts.behind([there], None)
+            for load in facts.reads(here, None):
+                # One array compared with itself is a string search, not a verification.
+                if load.base & logits and load.index & known and not load.base & others:
                     return True
     return False
 

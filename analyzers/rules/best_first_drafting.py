@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 import libcst as cst
@@ -14,7 +15,7 @@ from ..shapes.outline import Outline
 from ..shapes.view import FunctionView
 from .rule import Example, Finding, Rule, Scope
 
-_RANKING = frozenset({"topk", "sort", "argsort", "heappop", "heappush", "nlargest"})
+_RANKING = frozenset({"topk", "sort", "argsort"})
 
 
 class BestFirstDrafting(Rule):
@@ -29,7 +30,10 @@ class BestFirstDrafting(Rule):
     scope = Scope.DRAFTING
 
     def gate(self, outline: Outline) -> bool:
-        return bool(_RANKING & outline.called)
+        if "heappush" in outline.called:
+            return outline.loops > 0 and "heappop" in outline.called
+        split = {ast.FloorDiv, ast.Mod} <= outline.operators
+        return split and bool(_RANKING & outline.called)
 
     def find(self, view: FunctionView) -> Iterator[Finding]:
         facts = view.facts
@@ -97,7 +101,7 @@ def _split(facts: Facts) -> cst.CSTNode | None:
         ranked = any(
             isinstance(node, cst.Call)
             and isinstance(node.func, cst.Attribute)
-            and node.func.attr.value in {"topk", "sort", "argsort"}
+            and node.func.attr.value in _RANKING
             for node in walk(bind.value)
         )
         if ranked and _divided(facts, bind.targets):

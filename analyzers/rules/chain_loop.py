@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 import libcst as cst
@@ -28,7 +29,9 @@ class ChainLoop(Rule):
     scope = Scope.LOGITS
 
     def gate(self, outline: Outline) -> bool:
-        return outline.loops > 0 and outline.compares > 0
+        # A loop that compares, and that can end or be told to skip the rest.
+        stops = {ast.Break, ast.Return, ast.If, ast.While} & (outline.looped | outline.operators)
+        return ast.Compare in outline.looped and bool(stops)
 
     def find(self, view: FunctionView) -> Iterator[Finding]:
         facts = view.facts

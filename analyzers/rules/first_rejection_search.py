@@ -21,6 +21,13 @@ _NEGATION = (
     | m.Call(func=m.Attribute(attr=m.Name("logical_not") | m.Name("eq") | m.Name("ne")))
     | m.Comparison()
 )
+_ORDER = m.Comparison(
+    comparisons=[
+        m.ComparisonTarget(
+            operator=m.LessThan() | m.LessThanEqual() | m.GreaterThan() | m.GreaterThanEqual()
+        )
+    ]
+)
 _ARANGE = m.Call(func=m.Attribute(attr=m.Name("arange")))
 
 
@@ -88,6 +95,13 @@ def lengths(mask, target_logits):
         ),
         Example(
             """
+def pick(wrong, target_logits):
+    first = (~(wrong == target_logits)).max(1).indices
+    return torch.arange(4) == first[:, None]
+"""
+        ),
+        Example(
+            """
 def rank(target_logits, value):
     above = (target_logits > value).max(1).indices
     return above + torch.arange(4)
@@ -105,14 +119,27 @@ def _searches(facts: Facts, value: cst.BaseExpression, logits: frozenset[str]) -
         over = [searched] if not m.matches(searched, m.Name("torch")) else []
         over.extend(argument.value for argument in call.args)
         negated = any(m.matches(inner, _NEGATION) for part in over for inner in walk(part))
-        if negated and facts.behind(over, None) & logits:
+        if negated and _is_index(value, call) and facts.behind(over, None) & logits:
             return True
     return False
 
 
+def _is_index(value: cst.BaseExpression, call: cst.Call) -> bool:
+    """Whether the place of the extreme is taken, not the extreme itself."""
+    function = cst.ensure_type(call.func, cst.Attribute).attr.value
+    if function in {"argmax", "argmin", "nonzero"}:
+        return True
+    if m.findall(value, m.Attribute(value=m.MatchIfTrue(lambda node: node is call), attr=m.Name("indices"))):
+        return True
+    # The least place among those where a condition holds.
+    return function == "min" and bool(m.findall(call, _ARANGE))
+
+
 def _limits(facts: Facts, found: frozenset[str]) -> bool:
-    """Whether the position found is compared with a range of positions."""
+    """Whether a range of positions is cut off at the position found."""
     for site in facts.compares:
+        if not m.matches(site.node, _ORDER):
+            continue
         sides = comparison_sides(site.node)
         for here, there in ((sides[0], sides[-1]), (sides[-1], sides[0])):
             if names(here) & found and any(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 import libcst as cst
@@ -14,10 +15,10 @@ from ..shapes.outline import Outline
 from ..shapes.view import FunctionView
 from .rule import Example, Finding, Rule, Scope
 
+_UNIONS = frozenset({"logical_or", "bitwise_or", "clone", "copy"})
 _UNION = (
     m.BinaryOperation(operator=m.BitOr())
-    | m.Call(func=m.Attribute(attr=m.Name("logical_or") | m.Name("bitwise_or")))
-    | m.Call(func=m.Attribute(attr=m.Name("clone") | m.Name("copy")))
+    | m.Call(func=m.Attribute(attr=m.Name(m.MatchIfTrue(_UNIONS.__contains__))))
 )
 
 
@@ -33,7 +34,8 @@ class InheritedVisibility(Rule):
     scope = Scope.ATTENTION
 
     def gate(self, outline: Outline) -> bool:
-        return outline.loops > 0
+        unites = {ast.BitOr} & outline.looped or _UNIONS & outline.called
+        return outline.loops > 0 and bool(unites)
 
     def find(self, view: FunctionView) -> Iterator[Finding]:
         facts = view.facts

@@ -24,7 +24,7 @@ class PathCommit(Rule):
 
     stage = Stage.COMMIT
     supports = StageVerdict.TREE
-    scope = Scope.STEP
+    scope = Scope.COMMIT
 
     def gate(self, outline: Outline) -> bool:
         moved = {"index_copy_", "index_put_", "scatter_", "store"} & outline.called

@@ -24,7 +24,7 @@ class PointerWalk(Rule):
     scope = Scope.LOGITS
 
     def gate(self, outline: Outline) -> bool:
-        return outline.loops > 0
+        return outline.looks_in_loops
 
     def find(self, view: FunctionView) -> Iterator[Finding]:
         for loop in view.facts.loops:
@@ -164,6 +164,20 @@ def chain(draft, target_ids):
     while at < len(draft) and draft[at] == target_ids[at]:
         at = at + 1
     return at
+"""
+        ),
+        Example(
+            """
+def failure_links(target_ids, n):
+    links = [0] * n
+    k = 0
+    for i in range(1, n):
+        while k > 0 and target_ids[k] != target_ids[i]:
+            k = links[k - 1]
+        if target_ids[k] == target_ids[i]:
+            k += 1
+        links[i] = k
+    return links
 """
         ),
         Example(

@@ -23,10 +23,12 @@ class Scope(enum.Enum):
     LOGITS = "logits"
     # Those that an engine's step reaches and the target's logits do not, or that draft.
     DRAFTING = "drafting"
-    # Attention backends, and all that a step reaches.
+    # Those that prepare a step's inputs.
+    FORWARD = "forward"
+    # Attention backends; and all that a step reaches, once it is known to verify a tree.
     ATTENTION = "attention"
-    # All that a step reaches.
-    STEP = "step"
+    # All that sampling reaches, once it is known to verify a tree.
+    COMMIT = "commit"
 
 
 @dataclass(frozen=True, slots=True)

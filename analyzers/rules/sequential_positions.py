@@ -28,10 +28,11 @@ class SequentialPositions(Rule):
 
     stage = Stage.ATTENTION
     supports = StageVerdict.LINEAR
-    scope = Scope.STEP
+    scope = Scope.FORWARD
 
     def gate(self, outline: Outline) -> bool:
-        return bool({"arange", "add", "copy_to_gpu", "store"} & outline.called)
+        placed = {"arange", "add", "copy_to_gpu", "store"} & outline.called
+        return bool(placed) and any(name.startswith(_POSITION) for name in outline.names)
 
     def find(self, view: FunctionView) -> Iterator[Finding]:
         facts = view.facts

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 import libcst.matchers as m
 
-from .expressions import Load, loads, names, value_names
+from .expressions import Load, children, loads, names, value_names
 
 _RANGE = m.Call(
     func=m.Name("range")
@@ -77,6 +77,9 @@ class Facts:
     exits: list[Site] = field(default_factory=list)
     conditions: list[Site] = field(default_factory=list)
     returns: list[cst.BaseExpression] = field(default_factory=list)
+    _bound: dict[str, list[Bind]] = field(default_factory=dict)
+    _expanded: dict[tuple[object, ...], list[cst.CSTNode]] = field(default_factory=dict)
+    _carried: dict[Loop, frozenset[str]] = field(default_factory=dict)
 
     def inside(self, loop: Loop) -> list[Bind]:
         """The assignments of a loop's body, nested loops included."""
@@ -84,9 +87,19 @@ class Facts:
 
     def carried(self, loop: Loop) -> frozenset[str]:
         """The names that a loop takes from one round to the next: bound before it and in it."""
-        inner = {name for bind in self.inside(loop) for name in bind.targets}
-        outer = {name for bind in self.binds if loop not in bind.loops for name in bind.targets}
-        return frozenset(inner & (outer | self.parameters)) - loop.index
+        if loop not in self._carried:
+            inner = {name for bind in self.inside(loop) for name in bind.targets}
+            outer = {name for bind in self.binds if loop not in bind.loops for name in bind.targets}
+            self._carried[loop] = frozenset(inner & (outer | self.parameters)) - loop.index
+        return self._carried[loop]
+
+    def bindings(self, name: str) -> list[Bind]:
+        """The assignments of a name."""
+        if not self._bound:
+            for bind in self.binds:
+                for target in bind.targets:
+                    self._bound.setdefault(target, []).append(bind)
+        return self._bound.get(name, [])
 
     def expand(
         self,
@@ -103,15 +116,24 @@ class Facts:
             stop: names that are not looked behind.
             read: which names of an expression are followed.
         """
-        halted = set(stop)
+        key = (start, loop, frozenset(stop), read is names)
+        if key not in self._expanded:
+            self._expanded[key] = self._expand(start, loop, set(stop), read)
+        return self._expanded[key]
+
+    def _expand(
+        self,
+        start: cst.CSTNode,
+        loop: Loop | None,
+        halted: set[str],
+        read: Callable[[cst.CSTNode], frozenset[str]],
+    ) -> list[cst.CSTNode]:
         found, queue = [start], [start]
         while queue:
-            for name in read(queue.pop()):
-                if name in halted:
-                    continue
+            for name in read(queue.pop()) - halted:
                 halted.add(name)
-                for bind in self.binds:
-                    if name in bind.targets and (loop is None or loop in bind.loops):
+                for bind in self.bindings(name):
+                    if loop is None or loop in bind.loops:
                         found.append(bind.value)
                         queue.append(bind.value)
         return found
@@ -170,9 +192,9 @@ def comparison_sides(node: cst.CSTNode) -> list[cst.BaseExpression]:
 
 
 def collect(function: cst.FunctionDef) -> Facts:
-    """Visit a function once and sort what it does."""
+    """Walk a function once and sort what it does."""
     facts = Facts(parameters=_parameters(function))
-    function.body.visit(_Collector(facts))
+    _Collector(facts).walk(function.body)
     return facts
 
 
@@ -187,41 +209,72 @@ _COMPARE_CALL = m.Call(
 )
 
 
-class _Collector(cst.CSTVisitor):
+class _Collector:
+    """Walks statements and expressions, and keeps track of the loops and conditions around."""
+
     def __init__(self, facts: Facts) -> None:
         self._facts = facts
         self._loops: tuple[Loop, ...] = ()
         self._guards: tuple[cst.BaseExpression, ...] = ()
 
+    def walk(self, node: cst.CSTNode) -> None:
+        """Sort one node, then what is below it."""
+        loops, guards = self._loops, self._guards
+        match node:
+            case cst.For():
+                self._enter(Loop(node, frozenset(_target_names(node.target)), node.iter))
+            case cst.While():
+                self._enter(Loop(node, frozenset(), node.test))
+                self._condition(node.test)
+            case cst.If():
+                self._condition(node.test)
+            case cst.Comparison():
+                self._facts.compares.append(self._site(node))
+            case cst.Call():
+                self._call(node)
+            case cst.Break() | cst.Return():
+                self._leave(node)
+            case _:
+                self._assign(node)
+        for child in children(node):
+            self.walk(child)
+        self._loops, self._guards = loops, guards
+
     def _site(self, node: cst.CSTNode) -> Site:
         return Site(node, self._loops, self._guards)
 
-    def visit_For(self, node: cst.For) -> None:
-        # The iterable is bound to the index before the loop counts as entered.
-        loop = Loop(node, frozenset(_target_names(node.target)), node.iter)
+    def _enter(self, loop: Loop) -> None:
         self._facts.loops.append(loop)
         self._loops = (*self._loops, loop)
 
-    def leave_For(self, original_node: cst.For) -> None:
-        self._loops = self._loops[:-1]
+    def _condition(self, test: cst.BaseExpression) -> None:
+        self._facts.conditions.append(self._site(test))
+        self._guards = (*self._guards, test)
 
-    def visit_While(self, node: cst.While) -> None:
-        loop = Loop(node, frozenset(), node.test)
-        self._facts.loops.append(loop)
-        self._loops = (*self._loops, loop)
-        self._facts.conditions.append(self._site(node.test))
-        self._guards = (*self._guards, node.test)
+    def _leave(self, node: cst.Break | cst.Return) -> None:
+        self._facts.exits.append(self._site(node))
+        if isinstance(node, cst.Return) and node.value is not None:
+            self._facts.returns.append(node.value)
 
-    def leave_While(self, original_node: cst.While) -> None:
-        self._loops = self._loops[:-1]
-        self._guards = self._guards[:-1]
+    def _call(self, node: cst.Call) -> None:
+        self._facts.calls.append(self._site(node))
+        if m.matches(node, _COMPARE_CALL):
+            self._facts.compares.append(self._site(node))
+        store = _store_call(node, self._loops)
+        if store is not None:
+            self._facts.stores.append(store)
 
-    def visit_If(self, node: cst.If) -> None:
-        self._facts.conditions.append(self._site(node.test))
-        self._guards = (*self._guards, node.test)
-
-    def leave_If(self, original_node: cst.If) -> None:
-        self._guards = self._guards[:-1]
+    def _assign(self, node: cst.CSTNode) -> None:
+        match node:
+            case cst.Assign(targets=targets, value=value):
+                for target in targets:
+                    self._bind(target.target, value, node, False)
+            case cst.AnnAssign(target=target, value=cst.BaseExpression() as value):
+                self._bind(target, value, node, False)
+            case cst.AugAssign(target=target, value=value):
+                self._bind(target, value, node, True)
+            case cst.NamedExpr(target=target, value=value):
+                self._bind(target, value, node, False)
 
     def _bind(
         self, target: cst.CSTNode, value: cst.BaseExpression, node: cst.CSTNode, augmented: bool
@@ -237,39 +290,6 @@ class _Collector(cst.CSTVisitor):
             self._facts.stores.append(
                 Store(names(written.value), found, index, value, self._loops, node)
             )
-
-    def visit_Assign(self, node: cst.Assign) -> None:
-        for target in node.targets:
-            self._bind(target.target, node.value, node, False)
-
-    def visit_AnnAssign(self, node: cst.AnnAssign) -> None:
-        if node.value is not None:
-            self._bind(node.target, node.value, node, False)
-
-    def visit_AugAssign(self, node: cst.AugAssign) -> None:
-        self._bind(node.target, node.value, node, True)
-
-    def visit_NamedExpr(self, node: cst.NamedExpr) -> None:
-        self._bind(node.target, node.value, node, False)
-
-    def visit_Comparison(self, node: cst.Comparison) -> None:
-        self._facts.compares.append(self._site(node))
-
-    def visit_Call(self, node: cst.Call) -> None:
-        self._facts.calls.append(self._site(node))
-        if m.matches(node, _COMPARE_CALL):
-            self._facts.compares.append(self._site(node))
-        store = _store_call(node, self._loops)
-        if store is not None:
-            self._facts.stores.append(store)
-
-    def visit_Break(self, node: cst.Break) -> None:
-        self._facts.exits.append(self._site(node))
-
-    def visit_Return(self, node: cst.Return) -> None:
-        self._facts.exits.append(self._site(node))
-        if node.value is not None:
-            self._facts.returns.append(node.value)
 
 
 def _store_call(node: cst.Call, loops: tuple[Loop, ...]) -> Store | None:

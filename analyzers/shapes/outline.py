@@ -3,51 +3,80 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 from ..program.module import FunctionNode
 
 
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+# Calls that look up or compare without an operator.
+_LOOKUPS = frozenset({"get", "eq", "ne"})
+
+
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """Which constructs occur in a function, and the last parts of the names that it calls."""
+    """Which constructs occur in a function, and the names that it uses and calls.
 
+    Args:
+        loops: how many loops there are.
+        fors: how many of them are `for`.
+        looped: the kinds of nodes inside loops (and in the condition of a `while`).
+        operators: the kinds of operators and comparisons anywhere.
+        subscripts: how many elements are read or written.
+        called: the last parts of the names that are called.
+        names: all names and attributes.
+    """
+
+    loops: int
     fors: int
-    whiles: int
-    compares: int
+    looped: frozenset[type[ast.AST]]
+    operators: frozenset[type[ast.AST]]
     subscripts: int
     called: frozenset[str]
+    names: frozenset[str]
 
     @property
-    def loops(self) -> int:
-        """How many loops there are of either kind."""
-        return self.fors + self.whiles
+    def looks_in_loops(self) -> bool:
+        """Whether a loop asks for sameness or looks something up: the least that a walk does."""
+        compared = {ast.Eq, ast.NotEq, ast.Is} & self.looped
+        return bool(self.loops) and bool(compared or _LOOKUPS & self.called)
 
 
 def outline(function: FunctionNode) -> Outline:
-    """Count a function's constructs in one pass."""
-    counts: dict[type[Any], int] = {}
+    """Collect a function's constructs in one pass."""
+    kinds: Counter[type[ast.AST]] = Counter()
+    looped: set[type[ast.AST]] = set()
     called: set[str] = set()
-    stack: list[Any] = [*function.body]
+    used: set[str] = set()
+    stack: list[tuple[Any, bool]] = [(statement, False) for statement in function.body]
     while stack:
-        node = stack.pop()
+        node, inside = stack.pop()
         kind = type(node)
-        counts[kind] = counts.get(kind, 0) + 1
+        kinds[kind] += 1
+        if inside:
+            looped.add(kind)
         if kind is ast.Call:
             called.add(_last_name(node.func))
+        elif kind is ast.Name:
+            used.add(node.id)
+        elif kind is ast.Attribute:
+            used.add(node.attr)
+        inside = inside or kind in _LOOPS
         for value in node.__dict__.values():
             if isinstance(value, ast.AST):
-                stack.append(value)
+                stack.append((value, inside))
             elif isinstance(value, list):
-                stack.extend(item for item in value if isinstance(item, ast.AST))
-    fors = counts.get(ast.For, 0) + counts.get(ast.AsyncFor, 0)
+                stack.extend((item, inside) for item in value if isinstance(item, ast.AST))
     return Outline(
-        fors,
-        counts.get(ast.While, 0),
-        counts.get(ast.Compare, 0),
-        counts.get(ast.Subscript, 0),
+        sum(kinds[kind] for kind in _LOOPS),
+        kinds[ast.For] + kinds[ast.AsyncFor],
+        frozenset(looped),
+        frozenset(kinds),
+        kinds[ast.Subscript],
         frozenset(called),
+        frozenset(used),
     )
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import libcst as cst
-from libcst.metadata import MetadataWrapper, PositionProvider
+from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 from ..program.module import FunctionNode
 from .facts import Facts, collect
@@ -30,7 +30,9 @@ class FunctionView:
     logits: frozenset[str] = frozenset()
     _tree: cst.FunctionDef | None = field(default=None, init=False)
     _facts: Facts | None = field(default=None, init=False)
-    _positions: dict[cst.CSTNode, tuple[int, int, int]] = field(default_factory=dict, init=False)
+    _module: cst.Module | None = field(default=None, init=False)
+    _offset: int = field(default=0, init=False)
+    _spans: Mapping[cst.CSTNode, CodeRange] | None = field(default=None, init=False)
 
     @property
     def tree(self) -> cst.FunctionDef:
@@ -54,34 +56,29 @@ class FunctionView:
         lines = self.source.decode("utf-8", "replace").splitlines(keepends=True)
         text = "".join(lines[self.node.lineno - 1 : self.node.end_lineno])
         # An indented function stands in a block; one more line on top keeps the indentation.
-        offset = self.node.lineno - 1
+        self._offset = self.node.lineno - 1
         if self.node.col_offset:
             text = f"if True:\n{text}"
-            offset -= 1
-        wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
-        for node, span in wrapper.resolve(PositionProvider).items():
-            start, end = span.start, span.end
-            self._positions[node] = (start.line + offset, start.column + 1, end.line + offset)
-        found: list[cst.FunctionDef] = []
-        wrapper.module.visit(_FirstFunction(found))
-        return found[0]
+            self._offset -= 1
+        self._module = cst.parse_module(text)
+        statement: cst.CSTNode = self._module.body[0]
+        if isinstance(statement, cst.If):
+            statement = statement.body.body[0]
+        return cst.ensure_type(statement, cst.FunctionDef)
 
     def span(self, node: cst.CSTNode) -> tuple[int, int, int]:
-        """First line, column and last line of a node in the file, counted from 1."""
-        return self._positions[node]
+        """First line, column and last line of a node in the file, counted from 1.
 
-    def line(self, node: cst.CSTNode) -> int:
-        """The first line of a node in the file."""
-        return self._positions[node][0]
-
-
-class _FirstFunction(cst.CSTVisitor):
-    def __init__(self, found: list[cst.FunctionDef]) -> None:
-        self._found = found
-
-    def visit_FunctionDef(self, node: cst.FunctionDef) -> bool:
-        self._found.append(node)
-        return False
+        Positions cost three times as much as parsing, so they are resolved for findings only.
+        """
+        if self._spans is None and self._module is not None:
+            wrapper = MetadataWrapper(self._module, unsafe_skip_copy=True)
+            self._spans = wrapper.resolve(PositionProvider)
+        if self._spans is None:
+            raise ValueError("expected a node of the parsed function, found none parsed")
+        found = self._spans[node]
+        start, end = found.start, found.end
+        return start.line + self._offset, start.column + 1, end.line + self._offset
 
 
 def view_of_source(source: str, logits: Iterable[str] = ()) -> FunctionView:

@@ -153,7 +153,10 @@ def _tests_tokens(
         for here, there in ((sides[0], sides[-1]), (sides[-1], sides[0])):
             if is_constant(there) or is_constant(here):
                 continue
-            if _read_at(facts, loop, here, pointers, links) and (
+            read = _read_at(facts, loop, here, pointers, links)
+            others = _sources(facts, loop, there, pointers)
+            # One array compared with itself (the failure links of a string search) is no walk.
+            if any(not load.base & others for load in read) and (
                 facts.behind([here, there], loop) & logits
             ):
                 return True
@@ -169,6 +172,14 @@ def _read_at(
         if facts.behind(load.index_nodes, loop, stop=pointers) & pointers
         and not load.base <= links
     ]
+
+
+def _sources(
+    facts: Facts, loop: Loop, side: cst.CSTNode, pointers: frozenset[str]
+) -> frozenset[str]:
+    """What a value is read from."""
+    bases = [load.base for load in facts.reads(side, loop, stop=pointers)]
+    return frozenset().union(*bases) if bases else names(side)
 
 
 def _looks_up(

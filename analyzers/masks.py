@@ -1,0 +1,94 @@
+"""Masks that an attention backend builds: found in the backends, and followed to the call they enter.
+
+Backends are chosen by name at run time, so no call path leads to them from a runner. A mask counts
+only when the code that builds it hands it to attention: built but never passed is dead code.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from .examine import Examiner, Hit, functions_of
+from .program.module import Module
+from .program.program import FunctionRef
+from .result import Call
+from .rules import Finding, Scope
+
+def may_build_mask(path: str, data: bytes) -> bool:
+    """Whether a file is an attention backend that fills a matrix and closes it by infinities."""
+    closes = (b"full(" in data and b"inf" in data) or b"eye(" in data
+    return "/attention/backends/" in path and closes and b"for " in data
+
+
+def passed_masks(examiner: Examiner, modules: Iterable[Module]) -> Iterator[Hit]:
+    """Ancestor masks of attention backends that reach an attention call, with that call."""
+    for module in modules:
+        for node in functions_of(module.tree):
+            function = FunctionRef(module, node)
+            entry = (Call(module.path, node.lineno, node.name),)
+            for hit in examiner.apply(Scope.ATTENTION, function, entry):
+                handed = _handed_on(module, node.name)
+                if handed is not None:
+                    yield hit
+                    yield _passed(hit, *handed)
+
+
+def _passed(hit: Hit, caller: ast.FunctionDef, word: ast.keyword) -> Hit:
+    finding = Finding(
+        word.lineno,
+        word.col_offset + 1,
+        word.end_lineno or word.lineno,
+        f"the mask is handed to attention as `{word.arg}`: one static mask for all requests, "
+        "and positions stay sequential",
+    )
+    function = FunctionRef(hit.function.module, caller)
+    path = (*hit.calls, Call(hit.function.module.path, caller.lineno, caller.name))
+    return Hit(hit.rule, function, finding, path)
+
+
+def _handed_on(module: Module, builder: str) -> tuple[ast.FunctionDef, ast.keyword] | None:
+    """The keyword argument by which what `builder` returns enters a call, through attributes."""
+    held = {builder}
+    while True:
+        before = len(held)
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.Assign) and _mentions(node.value, held):
+                for target in node.targets:
+                    if isinstance(target, ast.Attribute):
+                        held.add(target.attr)
+            elif isinstance(node, ast.keyword) and node.arg and _mentions(node.value, held):
+                held.add(node.arg)
+        if len(held) == before:
+            break
+    for function in functions_of(module.tree):
+        found = _final_keyword(function, held)
+        if found is not None and isinstance(function, ast.FunctionDef):
+            return function, found
+    return None
+
+
+def _final_keyword(function: ast.AST, held: set[str]) -> ast.keyword | None:
+    """A keyword of a call to a plain function, fed from a field of the metadata."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            if node.func.id[:1].isupper() or len(node.keywords) < 4:
+                continue
+            for word in node.keywords:
+                value = word.value
+                if isinstance(value, ast.Attribute) and value.attr in held and not _own(value):
+                    return word
+    return None
+
+
+def _own(value: ast.Attribute) -> bool:
+    return isinstance(value.value, ast.Name) and value.value.id == "self"
+
+
+def _mentions(value: ast.AST, held: set[str]) -> bool:
+    for node in ast.walk(value):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in held:
+            return True
+        if isinstance(node, ast.Attribute) and node.attr in held:
+            return True
+    return False
