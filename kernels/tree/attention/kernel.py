@@ -340,7 +340,7 @@ def choose_splits(device: torch.device, programs: int, max_seq_len: int) -> int:
 
 
 def tile_constants(query: torch.Tensor, kv_heads: int, max_query_len: int) -> dict[str, int]:
-    """The compile-time sizes and warps of a launch; lanes fall to 16 when a request needs no more."""
+    """Compile-time sizes and warps of a launch; lanes fall to 16 when a request needs no more."""
     group = query.shape[1] // kv_heads
     block_d = max(32, triton.next_power_of_2(query.shape[2]))
     block_m, block_n, warps = TILES[query.element_size(), max(64, block_d)]

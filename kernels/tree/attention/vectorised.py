@@ -54,7 +54,7 @@ def products(
     Only as many own rows appear as the last of them can see. More rows than the words hold can
     only be a chain, so the host knows without reading `is_chain`.
     """
-    if rows <= min(visible.shape[0], visible.shape[1] * 64):
+    if 1 < rows <= min(visible.shape[0], visible.shape[1] * 64):
         yield 0, rows, own_mask(visible, is_chain, rows)
         return
     row = torch.arange(rows, device=visible.device)
