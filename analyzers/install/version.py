@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import ast
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from .distribution import Distribution, distributions, owners
 from .names import printable
 from .site import Site, text_of
 
 _NAMES = ("__version__", "version")
+
+
+def identity_of(site: Site, claims: Sequence[Distribution]) -> tuple[str | None, str | None]:
+    """Name and version of the package in `site`, of which `claims` are the distributions.
+
+    The metadata of an installed distribution comes first; that of a checkout may be stale.
+    """
+    if not claims or claims[0].folder.endswith(".egg-info"):
+        return checkout_identity(site)
+    name, version = claims[0].identity()
+    return name, version or module_version(text_of(site, "vllm/_version.py"))
 
 
 def checkout_identity(site: Site) -> tuple[str | None, str | None]:

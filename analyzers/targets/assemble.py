@@ -11,8 +11,7 @@ from ..install.entry_points import module_of, plugins_of
 from ..install.names import printable
 from ..install.owner import rank_owners, record_of
 from ..install.record import Record
-from ..install.site import text_of
-from ..install.version import checkout_identity, module_version
+from ..install.version import identity_of
 from ..result import Install, OtherInstall, Plugin
 from .directory import DirectorySource
 from .environment import Environment, python_of
@@ -56,7 +55,8 @@ def notes(install: Install, claims: Sequence[Distribution], record: Record | Non
     """Sentences about what the facts of an install leave open."""
     if record is not None and record.malformed:
         yield f"RECORD has {record.malformed} lines that make no sense."
-    if claims and record is None and not install.editable:
+    installed = bool(claims) and claims[0].folder.endswith(".dist-info")
+    if installed and record is None and not install.editable:
         yield (
             f"{install.distribution} has no RECORD of its package's files, so local edits cannot "
             "be told from what was installed."
@@ -93,11 +93,13 @@ def _leads_to(dist: Distribution, place: Place) -> bool:
 
 
 def _identity(place: Place, claims: Sequence[Distribution]) -> tuple[str | None, str | None]:
-    site = LocalSite(_root(place))
-    if not claims:
-        return checkout_identity(site)
-    name, version = claims[0].identity()
-    return name, version or module_version(text_of(site, f"{_PACKAGE}/_version.py"))
+    root = _root(place)
+    name, version = identity_of(LocalSite(root), claims)
+    if root.name == "src" and not (name and version):
+        # The project's own files lie above the folder of its code.
+        above = identity_of(LocalSite(root.parent), [])
+        return name or above[0], version or above[1]
+    return name, version
 
 
 def _others(

@@ -5,20 +5,18 @@ from __future__ import annotations
 import re
 import tarfile
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import InvalidVersion
 
-from ..errors import ArchiveError
-from ..install.distribution import Distribution, distributions, owners
+from ..install.distribution import distributions, owners
 from ..install.entry_points import module_of, plugins_of
 from ..install.names import printable
 from ..install.owner import rank_owners, record_of
-from ..install.site import text_of
-from ..install.version import checkout_identity, module_version
+from ..install.version import identity_of
 from ..result import Install, OtherInstall
 from .archive import Archive, ArchiveSite, ArchiveSource
 from .assemble import notes
@@ -78,7 +76,7 @@ def _target(name: str, path: Path, archive: Archive) -> Target:
     source = ArchiveSource(below, {_PACKAGE, *filter(None, parts.values())})
     claims = rank_owners(owners(found, _PACKAGE), source)
     record = record_of(claims[0]) if claims else None
-    distribution, version = _identity(site, claims)
+    distribution, version = identity_of(site, claims)
     install = Install(
         distribution=distribution,
         version=version,
@@ -101,21 +99,8 @@ def _prefix(archive: Archive) -> str:
         return min(found, key=lambda prefix: (len(prefix), prefix))
     names = ArchiveSite(archive).names()
     listed = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
-    raise _foreign(archive, listed)
-
-
-def _foreign(archive: Archive, listed: str) -> ArchiveError:
-    return refusal(
-        archive.location,
-        f"holds no vllm/__init__.py; at its top lie: {listed or 'no files at all'}",
-    )
-
-
-def _identity(site: ArchiveSite, claims: Sequence[Distribution]) -> tuple[str | None, str | None]:
-    if not claims:
-        return checkout_identity(site)
-    name, version = claims[0].identity()
-    return name, version or module_version(text_of(site, f"{_PACKAGE}/_version.py"))
+    what = f"holds no vllm/__init__.py; at its top lie: {listed or 'no files at all'}"
+    raise refusal(archive.location, what)
 
 
 def _part(archive: Archive, module: str) -> str:
