@@ -1,5 +1,6 @@
 """The walk in every form against its loops, on every shape of tree, padded and ragged."""
 
+import itertools
 import random
 from collections.abc import Iterator
 from typing import Any, get_args
@@ -39,7 +40,7 @@ def wanted_along(shape: Shape, row: int, seed: int) -> list[int]:
     """Target tokens of a shape's rows that lead to `row`, chance matches elsewhere."""
     rng = random.Random(seed)
     wanted = [rng.randrange(trees.VOCABULARY + 1) for _ in range(shape.count + 1)]
-    for parent, child in zip(shape.path(row), shape.path(row)[1:], strict=False):
+    for parent, child in itertools.pairwise(shape.path(row)):
         wanted[parent] = shape.tokens[child - 1]
     return wanted
 
