@@ -6,6 +6,8 @@ import ast
 import re
 from collections.abc import Iterator, Mapping
 
+from .literals import assigned
+
 # A finder of setuptools is imported by a line of a .pth file; its module carries the mapping.
 _FINDER = re.compile(r"\b(__editable___\w+_finder)\b")
 
@@ -29,23 +31,13 @@ def finder_mapping(source: str) -> Mapping[str, str]:
     The module is parsed, never run; what is no literal is passed over.
     Source: setuptools, command/editable_wheel.py.
     """
-    try:
-        body = ast.parse(source).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return {}
     found: dict[str, str] = {}
-    for statement in body:
-        if isinstance(statement, ast.Assign | ast.AnnAssign) and _names_mapping(statement):
-            found |= _literal_names(statement.value)
+    for value in assigned(source, "MAPPING"):
+        found |= _literal_names(value)
     return found
 
 
-def _names_mapping(statement: ast.Assign | ast.AnnAssign) -> bool:
-    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-    return any(isinstance(target, ast.Name) and target.id == "MAPPING" for target in targets)
-
-
-def _literal_names(value: ast.expr | None) -> dict[str, str]:
+def _literal_names(value: ast.expr) -> dict[str, str]:
     if not isinstance(value, ast.Dict):
         return {}
     return {

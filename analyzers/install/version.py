@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from .distribution import Distribution, distributions, owners
+from .literals import assigned
 from .names import printable
 from .site import Site, text_of
 
@@ -37,21 +38,10 @@ def checkout_identity(site: Site) -> tuple[str | None, str | None]:
 
 def module_version(source: str) -> str | None:
     """The version that a `_version.py` assigns as a literal; None if there is none."""
-    try:
-        body = ast.parse(source).body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    return next((value for statement in body for value in _assigned(statement)), None)
-
-
-def _assigned(statement: ast.stmt) -> Iterator[str]:
-    if not isinstance(statement, ast.Assign | ast.AnnAssign):
-        return
-    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-    named = any(isinstance(target, ast.Name) and target.id in _NAMES for target in targets)
-    value = statement.value
-    if named and isinstance(value, ast.Constant) and isinstance(value.value, str):
-        yield printable(value.value)
+    for value in assigned(source, *_NAMES):
+        if isinstance(value, ast.Constant) and isinstance(value.value, str):
+            return printable(value.value)
+    return None
 
 
 def _package_info(site: Site) -> tuple[str | None, str | None]:
