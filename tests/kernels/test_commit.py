@@ -22,7 +22,7 @@ from .trees import Shape
 
 QUICK = settings(max_examples=100, deadline=None)
 # A program takes a few hundredths of a second in the interpreter.
-SLOW = settings(max_examples=60, deadline=None)
+SLOW = settings(max_examples=40, deadline=None)
 FORMS: tuple[Form, ...] = ("reference", "vectorised", "kernel")
 DTYPES = (torch.float32, torch.bfloat16, torch.float8_e4m3fn, torch.float64)
 HEADS, DIM = 2, 3
@@ -81,19 +81,24 @@ def step(
 
 
 @st.composite
-def steps(draw: st.DrawFn, limit: int = 130) -> tuple[Step, int]:
+def steps(draw: st.DrawFn, limit: int = 130) -> tuple[Step, int, int]:
+    """A step, the block size and the head size: odd ones move narrow words, the others wide."""
     shapes, width = draw(trees.batches(limit=limit, requests=3))
     ends = [draw(st.integers(0, shape.count)) for shape in shapes]
     block = draw(st.sampled_from([1, 3, 16]))
     ragged, seed = draw(st.booleans()), draw(st.integers(0, 2**16))
-    return step(shapes, ends, width, block=block, ragged=ragged, seed=seed), block
+    return (
+        step(shapes, ends, width, block=block, ragged=ragged, seed=seed),
+        block,
+        draw(st.sampled_from([3, 4])),
+    )
 
 
-def shape_of(layout: str, blocks: int, block: int) -> tuple[int, ...]:
+def shape_of(layout: str, blocks: int, block: int, dim: int) -> tuple[int, ...]:
     return {
-        "halves_first": (2, blocks, block, HEADS, DIM),
-        "halves_second": (blocks, 2, block, HEADS, DIM),
-        "heads_first": (blocks, HEADS, block, 2 * DIM),
+        "halves_first": (2, blocks, block, HEADS, dim),
+        "halves_second": (blocks, 2, block, HEADS, dim),
+        "heads_first": (blocks, HEADS, block, 2 * dim),
     }[layout]
 
 
@@ -108,9 +113,11 @@ def bits(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.contiguous().view(torch.uint8)
 
 
-def check(case: tuple[Step, int], layout: str, dtype: torch.dtype, form: Form, device: Any) -> None:
-    one, block = case
-    caches = [noise(shape_of(layout, one.blocks, block), dtype, device) for _ in range(2)]
+def check(
+    case: tuple[Step, int, int], layout: str, dtype: torch.dtype, form: Form, device: Any
+) -> None:
+    one, block, dim = case
+    caches = [noise(shape_of(layout, one.blocks, block, dim), dtype, device) for _ in range(2)]
     expected = [cache.clone() for cache in caches]
     for cache in expected:
         move_by_definition(LAYOUTS[layout][1](cache), one.pairs, block)
@@ -133,7 +140,7 @@ def move_by_definition(views: list[torch.Tensor], pairs: list[tuple[int, int]], 
 @given(case=steps(), layout=st.sampled_from(sorted(LAYOUTS)), dtype=st.sampled_from(DTYPES))
 @pytest.mark.parametrize("form", ["reference", "vectorised"])
 def test_torch_forms_move_bit_for_bit(
-    form: Form, case: tuple[Step, int], layout: str, dtype: torch.dtype, device: torch.device
+    form: Form, case: tuple[Step, int, int], layout: str, dtype: torch.dtype, device: torch.device
 ) -> None:
     check(case, layout, dtype, form, device)
 
@@ -141,7 +148,7 @@ def test_torch_forms_move_bit_for_bit(
 @SLOW
 @given(case=steps(), layout=st.sampled_from(sorted(LAYOUTS)), dtype=st.sampled_from(DTYPES))
 def test_kernel_moves_bit_for_bit(
-    case: tuple[Step, int], layout: str, dtype: torch.dtype, device: torch.device
+    case: tuple[Step, int, int], layout: str, dtype: torch.dtype, device: torch.device
 ) -> None:
     check(case, layout, dtype, "kernel", device)
 
@@ -154,7 +161,7 @@ def test_destination_is_another_rows_source(layout: str, form: Form, device: tor
     one = step([shape], [40], 40, block=3, ragged=False, seed=0)
     sources, destinations = ({pair[side] for pair in one.pairs[1:]} for side in (0, 1))
     assert len(sources & destinations) == 10
-    check((one, 3), layout, torch.float32, form, device)
+    check((one, 3, DIM), layout, torch.float32, form, device)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -283,23 +290,18 @@ def test_forms_are_all_tested() -> None:
 
 
 def test_a_thread_reads_what_it_writes() -> None:
-    """No layout conversion: a thread's own order of reads and writes is then the whole order."""
-    command = [
-        sys.executable,
-        "-m",
-        "ddtree.kernels.compile",
-        "--unit",
-        "commit",
-        "--format",
-        "json",
-    ]
+    """No layout is converted, so one thread's order of reads and writes is the whole order."""
+    command = [sys.executable, "-m", "ddtree.kernels.compile", "--unit", "commit"]
     environment = {**os.environ, "TRITON_INTERPRET": "0", "PYTHONPATH": os.pathsep.join(sys.path)}
-    targets = ["--target", "sm_90", "--target", "gfx942"]
     done = subprocess.run(
-        [*command, *targets], env=environment, capture_output=True, text=True, check=True
+        [*command, "--target", "gfx942", "--format", "json"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     shared = [line["shared"] for line in json.loads(done.stdout)["kernels"]]
-    assert len(shared) >= 10
+    assert len(shared) >= 5
     assert set(shared) == {0}
 
 

@@ -17,7 +17,7 @@ from ddtree.kernels.tree.walk import walk
 from . import trees
 from .trees import Shape
 
-VOCABULARY, LENGTH, TRIALS = 3, 3, 40_000
+VOCABULARY, LENGTH, TRIALS = 3, 3, 20_000
 OUTCOMES = VOCABULARY**LENGTH
 BOUND = float(chi2.ppf(1 - 1e-6, OUTCOMES - 1))
 

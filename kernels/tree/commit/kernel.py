@@ -10,9 +10,10 @@ import triton
 import triton.language as tl
 
 WORDS = {torch.int8: tl.int8, torch.int16: tl.int16, torch.int32: tl.int32, torch.int64: tl.int64}
-# Bytes of a slot that one program moves, and elements of a row per warp: four per thread, since
-# a row of odd length takes a predicate for each, and predicates spill early.
+# Bytes and elements of a slot that one program moves at most, and elements per warp: four per
+# thread, since a row of odd length takes a predicate for each, and predicates spill early.
 BYTES = 2048
+ELEMENTS = 1024
 PER_WARP = 128
 
 
@@ -103,8 +104,8 @@ def commit_kernel(
 
 def tile(inner: int, element_size: int) -> tuple[int, int]:
     """Elements of a run that one program moves, and warps that move them."""
-    block = min(triton.next_power_of_2(inner), BYTES // element_size)
-    return block, min(8, max(1, block // PER_WARP))
+    block = min(triton.next_power_of_2(inner), BYTES // element_size, ELEMENTS)
+    return block, max(1, block // PER_WARP)
 
 
 def commit(

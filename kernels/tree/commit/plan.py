@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import torch
 
-# Contents are moved as integers, so that every element type is copied bit by bit.
+# Contents are moved as integers, the widest that fit, so that every element type is copied bit by
+# bit and in few pieces.
 WORDS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
@@ -35,7 +36,7 @@ LAYOUTS: dict[str, tuple[tuple[int | None, ...], Callable[[torch.Tensor], list[t
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """Where the elements of a slot lie, in elements from a view's first one.
+    """Where the integers of a slot lie, counted in integers from a view's first one.
 
     Attributes:
         block_size: slots per block.
@@ -43,9 +44,9 @@ class Geometry:
         slot_stride: from a slot to the next in its block.
         outer: how many runs a slot consists of (heads, or 1 where they are adjacent).
         outer_stride: from a run to the next.
-        inner: elements per run.
-        inner_stride: from an element of a run to the next.
-        word: the integer type that the elements are moved as.
+        inner: integers per run.
+        inner_stride: from an integer of a run to the next.
+        word: the integer type.
         device: where the cache lives.
     """
 
@@ -66,7 +67,7 @@ class Group:
 
     Attributes:
         geometry: what the views share.
-        views: [blocks, block, outer, inner] integer views of the caches.
+        views: [blocks, block, outer, inner] views of the caches as integers.
         pointers: [views] int64, the address of each view's first element.
         aligned: whether all addresses are multiples of 16 bytes.
     """
@@ -151,7 +152,20 @@ def as_words(name: str, view: torch.Tensor) -> torch.Tensor:
     outer_stride, inner_stride = words.stride()[2:]
     if outer_stride == inner * inner_stride:
         shape = (*words.shape[:2], 1, outer * inner)
-        return words.as_strided(shape, (*words.stride()[:2], outer_stride, inner_stride))
+        words = words.as_strided(shape, (*words.stride()[:2], outer_stride, inner_stride))
+    return _widened(words)
+
+
+def _widened(words: torch.Tensor) -> torch.Tensor:
+    """The same bytes as the widest integers that run, strides and address are multiples of."""
+    size = words.element_size()
+    if words.stride(3) != 1:
+        return words
+    extents = (*words.stride()[:3], words.shape[3], words.storage_offset())
+    for wide in sorted(WORDS, reverse=True):
+        fits = all(extent * size % wide == 0 for extent in extents)
+        if wide > size and fits and words.data_ptr() % wide == 0:
+            return words.view(WORDS[wide])
     return words
 
 

@@ -69,12 +69,14 @@ def _rows(size: int, inner: int) -> Variant:
 
 
 VARIANTS: tuple[Variant, ...] = (
-    _paged(2, 8 * 128, "heads adjacent"),
-    _paged(4, 8 * 128, "heads adjacent"),
-    _paged(1, 8 * 128, "heads adjacent"),
-    _paged(2, 2 * 128, "heads apart"),
-    _paged(4, 2 * 64, "heads apart", aligned=False, block_size=528),
-    _rows(2, 4096),
-    _rows(4, 32000),
+    # 8 heads of 128 in 16 bit, 2 * 128 in 16 bit, and what is too odd for wide words.
+    _paged(8, 256, "heads adjacent"),
+    _paged(8, 64, "heads apart"),
+    _paged(4, 2 * 65, "heads apart", aligned=False, block_size=528),
+    _paged(2, 8 * 129, "heads adjacent"),
+    _paged(1, 8 * 129, "heads adjacent"),
+    # Hidden states or logits, then ids.
     _rows(8, 4096),
+    _rows(4, 32001),
+    _rows(2, 32001),
 )

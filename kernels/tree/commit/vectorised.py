@@ -40,4 +40,9 @@ def move(views: tuple[torch.Tensor, ...], source: torch.Tensor, to: torch.Tensor
     to_block, to_slot = to // block, to % block
     from_block, from_slot = source // block, source % block
     for view in views:
-        view[to_block, to_slot] = view[from_block, from_slot]
+        if view.stride(0) == block * view.stride(1):
+            # Blocks that follow each other are one list of slots, which copies whole rows.
+            flat = view.flatten(0, 1)
+            flat.index_copy_(0, to, flat.index_select(0, source))
+        else:
+            view[to_block, to_slot] = view[from_block, from_slot]
