@@ -22,6 +22,9 @@ from .result import (
     Verdict,
 )
 
+# What a piece of evidence says, whatever its place: engine path, stage, rule, symbol.
+Meaning = tuple[EnginePath, Stage, str, str]
+
 
 @dataclass(frozen=True, slots=True)
 class StageChange:
@@ -152,14 +155,14 @@ def _summary(before: Verdict, after: Verdict, paths: tuple[PathChange, ...]) -> 
     gained = _tree_stages(paths, gained=True)
     lost = _tree_stages(paths, gained=False)
     parts = [head]
-    parts += [f"gives tree {', '.join(gained)}"] if gained else []
-    parts += [f"takes away tree {', '.join(lost)}"] if lost else []
+    parts += [f"gives {', '.join(gained)}"] if gained else []
+    parts += [f"takes away {', '.join(lost)}"] if lost else []
     return "; ".join(parts)
 
 
 def _tree_stages(paths: tuple[PathChange, ...], *, gained: bool) -> list[str]:
     return [
-        f"{stage.stage} on {path.path}"
+        f"tree {stage.stage} ({path.path})"
         for path in paths
         for stage in path.stages
         if stage.changed and (stage.after if gained else stage.before) == StageVerdict.TREE
@@ -194,7 +197,7 @@ def _evidence(
     lost: list[Evidence] = []
     gained: list[Evidence] = []
     moved: list[Moved] = []
-    for key in sorted({*old, *new}):
+    for key in sorted({*old, *new}, key=_rank):
         for one, other in _pairs(old.get(key, []), new.get(key, [])):
             if one is None and other is not None:
                 gained.append(other)
@@ -216,11 +219,16 @@ def _pairs(
     return list(zip_longest(rest_old, rest_new))
 
 
-def _by_meaning(evidence: Iterable[Evidence]) -> Mapping[tuple[str, ...], list[Evidence]]:
-    groups: dict[tuple[str, ...], list[Evidence]] = defaultdict(list)
+def _by_meaning(evidence: Iterable[Evidence]) -> Mapping[Meaning, list[Evidence]]:
+    groups: dict[Meaning, list[Evidence]] = defaultdict(list)
     for item in sorted(evidence, key=_place):
         groups[item.path, item.stage, item.rule, item.symbol].append(item)
     return groups
+
+
+def _rank(key: Meaning) -> tuple[int, int, str, str]:
+    path, stage, rule, symbol = key
+    return list(EnginePath).index(path), list(Stage).index(stage), rule, symbol
 
 
 def _place(item: Evidence) -> tuple[str, int, int]:

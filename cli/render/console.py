@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from pathlib import PurePosixPath
@@ -59,10 +60,10 @@ def path(console: Console, text: str, indent: int, style: str = "cyan") -> None:
         console.print(Text(" " * indent + line, style=style), soft_wrap=True)
 
 
-def broken(text: str, width: int) -> list[str]:
+def broken(text: str, width: int, after: str = "/") -> list[str]:
     """The path in as few lines as fit the width; a part longer than a line is left whole."""
     lines = [""]
-    for part in text.replace("/", "/\0").split("\0"):
+    for part in re.split(f"(?<=[{re.escape(after)}])", text):
         if lines[-1] and len(lines[-1]) + len(part) > width:
             lines.append("")
         lines[-1] += part
@@ -76,9 +77,21 @@ def pairs(console: Console, rows: list[tuple[str, str]]) -> None:
     grid.add_column(overflow="fold")
     room = console.width - max(len(label) for label, _ in rows) - 2
     for label, value in rows:
-        fits = max(map(len, value.split()), default=0) <= room
-        grid.add_row(label, Text(value if fits else "\n".join(broken(value, room))))
+        grid.add_row(label, Text("\n".join(_folded(value, room))))
     console.print(grid)
+
+
+def _folded(text: str, width: int) -> list[str]:
+    """The text in lines that break at spaces, and inside a longer word after its separators."""
+    lines: list[str] = []
+    for word in text.split(" "):
+        pieces = broken(word, width)
+        if max(map(len, pieces)) > width:
+            pieces = broken(word, width, "/.:")
+        if lines and len(lines[-1]) + 1 + len(pieces[0]) <= width:
+            lines[-1] += f" {pieces.pop(0)}"
+        lines += pieces
+    return lines
 
 
 def quoted(text: str, file: str, line: int) -> RenderableType:

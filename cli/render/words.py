@@ -60,6 +60,12 @@ def _stage(stage: Stage, result: PathResult | None, evidence: list[Evidence]) ->
     return StageSection(stage, verdict, tuple(found))
 
 
+def says_more(item: Evidence, section: StageSection) -> bool:
+    """Whether the message of the evidence is not already the reason of the stage's verdict."""
+    result = section.result
+    return result is None or (item.supports, item.message) != (result.verdict, result.reason)
+
+
 def default_word(default: bool | None) -> str:
     """How an engine path is chosen, in a word or two; empty where it is not the default."""
     return {True: "default", False: "", None: "default per model"}[default]
@@ -78,13 +84,20 @@ def facts(install: Install, names: int) -> list[tuple[str, str]]:
         ("package", name_and_version(install) + (" (editable)" if install.editable else "")),
         ("location", install.location),
         ("python", install.python or "not stated"),
-        ("torch", install.torch or "not installed here"),
-        ("triton", install.triton or "not installed here"),
+        ("torch", install.torch or "not stated"),
+        ("triton", install.triton or "not stated"),
         ("differs from RECORD", _differences(install, names)),
-        ("plug-ins", some([f"{p.group}: {p.name} = {p.value}" for p in install.plugins], names)),
     ]
+    plugins = [f"{p.group}: {p.name} = {p.value}" for p in install.plugins]
     others = [f"{o.distribution} {o.version or '?'} at {o.location}" for o in install.others]
-    return [*rows, ("other vLLM here", some(others, names))] if others else rows
+    rows += _each("plug-in", plugins or ["none"], names)
+    return rows + _each("other vLLM here", others, names)
+
+
+def _each(label: str, values: Sequence[str], limit: int) -> list[tuple[str, str]]:
+    rows = [(label, value) for value in values[:limit]]
+    rest = len(values) - limit
+    return [*rows, (label, f"and {rest} more")] if rest > 0 else rows
 
 
 def _differences(install: Install, names: int) -> str:

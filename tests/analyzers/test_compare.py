@@ -34,9 +34,9 @@ def test_verdicts_stand_side_by_side_for_every_path_of_either_side() -> None:
 
 def test_the_summary_says_what_is_given_and_taken_away() -> None:
     gains = compare(report(), tree_report()).summary
-    assert gains == "verification: linear -> tree; gives tree verification on v2-runner"
+    assert gains == "verification: linear -> tree; gives tree verification (v2-runner)"
     loses = compare(tree_report(), report()).summary
-    assert loses == "verification: tree -> linear; takes away tree verification on v2-runner"
+    assert loses == "verification: tree -> linear; takes away tree verification (v2-runner)"
     assert compare(report(), report()).summary == "verification stays linear"
 
 

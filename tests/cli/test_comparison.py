@@ -18,8 +18,7 @@ def upgrade() -> Comparison:
 def test_lines_hold_only_what_differs() -> None:
     lines = plain.render(upgrade(), quiet=False).splitlines()
     assert lines[0] == (
-        "verdict: linear -> tree: "
-        "verification: linear -> tree; gives tree verification on v2-runner"
+        "verdict: linear -> tree: verification: linear -> tree; gives tree verification (v2-runner)"
     )
     assert "stage: v2-runner: verification: linear -> tree" in lines
     assert "path: v1-runner: linear -> no such path" in lines

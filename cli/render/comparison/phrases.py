@@ -33,16 +33,17 @@ def fact(change: FactChange) -> str:
     return f"{change.before or 'not stated'} -> {change.after or 'not stated'}"
 
 
-def values(change: SetChange, limit: int | None = None) -> str:
-    """What a set of values loses (-) and gains (+); each kind cut to `limit`, if there is one."""
+def values(change: SetChange) -> str:
+    """Every value that a set loses (-) and gains (+)."""
+    lost = [f"-{value}" for value in change.lost]
+    return " ".join([*lost, *(f"+{value}" for value in change.gained)])
+
+
+def counts(change: SetChange) -> str:
+    """How many values a set loses and gains, and the first few of each."""
     kinds = (("-", change.lost), ("+", change.gained))
-    return " ".join(text for sign, found in kinds for text in _signed(sign, found, limit))
-
-
-def _signed(sign: str, found: tuple[str, ...], limit: int | None) -> list[str]:
-    shown = [f"{sign}{value}" for value in found[:limit]]
-    rest = len(found) - len(shown)
-    return [*shown, f"({sign}{rest} more)"] if rest else shown
+    shown = [f"{sign}{len(found)}: {words.some(found, 3)}" for sign, found in kinds if found]
+    return "; ".join(shown)
 
 
 def move(moved: Moved) -> str:

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ....analyzers.compare import Comparison, SetChange
+from ....analyzers.compare import Comparison
 from ....analyzers.result import Evidence, StageVerdict, Verdict
 from .. import console as ui
 from ..text import cleaned
@@ -22,9 +22,12 @@ def render(comparison: Comparison, *, quiet: bool) -> str:
         ui.banner(console, comparison.after.verdict, comparison.summary)
         if not quiet:
             _table(console, comparison)
-            _pairs(console, "methods", _values(comparison.methods))
+            defaults = [(path.path.value, phrases.default(path)) for path in comparison.paths]
+            _pairs(console, "default", [(path, text) for path, text in defaults if text])
+            _pairs(console, "methods", [(m.name, phrases.values(m)) for m in comparison.methods])
             facts = [(fact.name, phrases.fact(fact)) for fact in comparison.facts]
-            _pairs(console, "install", facts + _values(comparison.lists))
+            lists = [(change.name, phrases.counts(change)) for change in comparison.lists]
+            _pairs(console, "install", facts + lists)
             _evidence(console, "evidence lost", comparison.lost)
             _evidence(console, "evidence gained", comparison.gained)
             _moved(console, comparison)
@@ -38,13 +41,10 @@ def _table(console: Console, comparison: Comparison) -> None:
         table.add_column(title, no_wrap=True)
     for side in (comparison.before, comparison.after):
         table.add_column(Text(phrases.side(side)), overflow="fold")
-    table.add_column("default")
     for path in comparison.paths:
+        table.add_row(path.path.value, "total", *_cells(path.before, path.after))
         for stage in path.stages:
-            cells = _cells(stage.before, stage.after)
-            table.add_row(path.path.value, stage.stage.value, *cells, "")
-        totals = _cells(path.before, path.after)
-        table.add_row(path.path.value, "total", *totals, Text(phrases.default(path)))
+            table.add_row("", stage.stage.value, *_cells(stage.before, stage.after))
         table.add_section()
     console.print(table)
 
@@ -55,10 +55,6 @@ def _cells(
     one, other = phrases.verdict(before), phrases.verdict(after)
     # The eye should fall on what changes.
     return (ui.word(one), ui.word(other)) if before != after else (Text(one), Text(other, "dim"))
-
-
-def _values(changes: tuple[SetChange, ...]) -> list[tuple[str, str]]:
-    return [(change.name, phrases.values(change, limit=10)) for change in changes]
 
 
 def _pairs(console: Console, title: str, rows: list[tuple[str, str]]) -> None:

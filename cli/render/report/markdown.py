@@ -52,13 +52,14 @@ def _evidence(report: Report) -> Iterator[str]:
                 reason = f": {md.prose(stage.result.reason)}" if stage.result.reason else ""
                 yield f"**{stage.stage}: {stage.result.verdict}**{reason}"
             for item in stage.evidence:
-                yield from _item(item)
+                yield from _item(item, words.says_more(item, stage))
 
 
-def _item(item: Evidence) -> Iterator[str]:
+def _item(item: Evidence, with_message: bool) -> Iterator[str]:
     place = md.code(f"{item.file}:{item.line}")
-    head = f"{md.prose(item.id)} {place} in {md.code(item.symbol)}: {md.prose(item.message)}"
-    yield f"{head} ({item.supports}, rule {md.code(item.rule)})"
+    head = f"{md.prose(item.id)} {place} in {md.code(item.symbol)}"
+    message = f": {md.prose(item.message)}" if with_message else ""
+    yield f"{head} ({item.supports}, rule {md.code(item.rule)}){message}"
     yield md.block(item.quote, _LANGUAGES.get(PurePosixPath(item.file).suffix, "text"))
     if item.calls:
         yield "Reached by " + " → ".join(

@@ -23,6 +23,7 @@ def render(report: Report, *, quiet: bool) -> str:
         if not quiet:
             _facts(console, report)
             _table(console, report)
+            _notes(console, report)
             _evidence(console, report)
             _methods(console, report)
             _coverage(console, report)
@@ -32,7 +33,9 @@ def render(report: Report, *, quiet: bool) -> str:
 
 def _facts(console: Console, report: Report) -> None:
     console.print()
-    rows = [("target", report.target), *words.facts(report.install, names=3)]
+    rows = words.facts(report.install, names=3)
+    if report.target != report.install.location:
+        rows.insert(0, ("target", report.target))
     ui.pairs(console, rows)
 
 
@@ -64,6 +67,11 @@ def _cell(result: StageResult) -> Text:
     return Text.assemble(ui.word(result.verdict), (proof, "dim"))
 
 
+def _notes(console: Console, report: Report) -> None:
+    if report.notes:
+        ui.pairs(console, [("note", note) for note in report.notes])
+
+
 def _evidence(console: Console, report: Report) -> None:
     for section in words.sections(report):
         result = section.result
@@ -86,6 +94,10 @@ def _stage(console: Console, section: words.StageSection) -> None:
     ui.prose(console, head)
     for item in section.evidence:
         _item(console, item)
+        if words.says_more(item, section):
+            ui.prose(console, Text.assemble(ui.word(item.supports), f": {item.message}"), indent=2)
+        if item.calls:
+            _calls(console, item.calls)
 
 
 def _item(console: Console, item: Evidence) -> None:
@@ -94,9 +106,6 @@ def _item(console: Console, item: Evidence) -> None:
     name = Text.assemble((f"{item.id} in ", "dim"), item.symbol, (f"  {item.rule}", "dim"))
     ui.prose(console, name, indent=2)
     console.print(Padding(ui.quoted(item.quote, item.file, item.line), (0, 0, 0, 2)))
-    ui.prose(console, Text.assemble(ui.word(item.supports), f": {item.message}"), indent=2)
-    if item.calls:
-        _calls(console, item.calls)
 
 
 def _calls(console: Console, calls: tuple[Call, ...]) -> None:
@@ -120,5 +129,3 @@ def _coverage(console: Console, report: Report) -> None:
     for item in report.coverage.unreadable:
         ui.path(console, item.file, indent=2, style="magenta")
         ui.prose(console, Text(item.reason), indent=4)
-    for note in report.notes:
-        ui.prose(console, Text(f"note: {note}"))
