@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 
 def assigned(source: str, *names: str) -> Iterator[ast.expr]:
-    """The values that top-level statements assign to one of `names`; nothing if it cannot be parsed."""
+    """The values that top-level statements assign to `names`; nothing if the source is broken."""
     try:
         with warnings.catch_warnings():
             # Odd escapes in somebody else's strings are not the user's concern.

@@ -54,7 +54,10 @@ def local_target(
 def notes(install: Install, claims: Sequence[Distribution], record: Record | None) -> Iterator[str]:
     """Sentences about what the facts of an install leave open."""
     if record is not None and record.malformed:
-        yield f"RECORD has {record.malformed} lines that make no sense."
+        lines = (
+            "1 line that makes" if record.malformed == 1 else f"{record.malformed} lines that make"
+        )
+        yield f"RECORD has {lines} no sense."
     installed = bool(claims) and claims[0].folder.endswith(".dist-info")
     if installed and record is None and not install.editable:
         yield (
@@ -129,8 +132,10 @@ def _located(search: ModuleSearch, plugin: Plugin) -> dict[str, Path]:
     The top-level name, or the first package below it if that is only a namespace.
     """
     names = module_of(plugin).split(".")
+    if not all(name.isidentifier() for name in names):
+        return {}
     for depth in range(1, len(names) + 1):
         path = "/".join(names[:depth])
-        for place in search.find(path) if all(names[:depth]) else []:
+        for place in search.find(path):
             return {path + place.path.suffix: place.path}
     return {}
