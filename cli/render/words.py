@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ...analyzers.result import (
+    Call,
     Coverage,
     EnginePath,
     Evidence,
@@ -58,6 +59,13 @@ def _stage(stage: Stage, result: PathResult | None, evidence: list[Evidence]) ->
     # What proves the verdict comes first, in the order in which the verdict cites it.
     found.sort(key=lambda e: cited.index(e.id) if e.id in cited else len(cited))
     return StageSection(stage, verdict, tuple(found))
+
+
+def callers(item: Evidence) -> tuple[Call, ...]:
+    """The calls that lead to the evidence, without the function that holds it."""
+    calls = item.calls
+    holds_it = bool(calls) and (calls[-1].file, calls[-1].symbol) == (item.file, item.symbol)
+    return calls[:-1] if holds_it else calls
 
 
 def says_more(item: Evidence, section: StageSection) -> bool:

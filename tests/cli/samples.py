@@ -44,6 +44,7 @@ def evidence(number: int = 1, **changes: object) -> Evidence:
         calls=(
             Call("vllm/v1/worker/gpu/model_runner.py", 701, "GPUModelRunner.sample"),
             Call("vllm/v1/worker/gpu/spec_decode/sampler.py", 44, "Sampler.forward"),
+            Call(VERIFIER, 188, "_rejection_kernel"),
         ),
     )
     # replace() would need Any for keyword arguments of mixed types.
@@ -84,7 +85,7 @@ def report(**changes: object) -> Report:
         file="vllm/v1/sample/rejection_sampler.py",
         line=744,
         end_line=744,
-        calls=(),
+        calls=(Call("vllm/v1/sample/rejection_sampler.py", 715, "rejection_greedy_sample_kernel"),),
         quote="    for pos in range(num_draft_tokens):",
         symbol="rejection_greedy_sample_kernel",
     )

@@ -53,6 +53,11 @@ def test_a_finding_has_place_rule_message_call_path_and_what_it_is_about() -> No
     ]
 
 
+def test_evidence_that_only_its_own_function_reaches_names_no_callers() -> None:
+    (found,) = [line for line in lines(report()) if "rejection_sampler.py:744" in line]
+    assert found.endswith("rejected position [v1-runner verification linear E2]")
+
+
 def test_the_order_does_not_depend_on_the_order_of_the_rules() -> None:
     one = report()
     other = replace(one, evidence=tuple(reversed(one.evidence)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import pty
 import signal
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from .screens import ESCAPE
+from .test_json import errors
 
 ROOT = Path(__file__).parents[2]
 CLEAN = {
@@ -210,3 +212,42 @@ def test_help_loads_nothing_heavy() -> None:
     assert "typer" in loaded
     heavy = {"rich", "libcst", "paramiko", "packaging", "jsonschema", "asyncio", "pygments"}
     assert not loaded & heavy
+
+
+@pytest.mark.parametrize("format_", ["terminal", "json", "sarif", "markdown"])
+def test_a_target_that_is_not_there(tmp_path: Path, format_: str) -> None:
+    arguments = ("inspect", "host", str(tmp_path / "nowhere"), "--format", format_)
+    result = subprocess.run(
+        [sys.executable, "-m", "ddtree", *arguments],
+        cwd=ROOT,
+        env=CLEAN,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 3
+    assert [line.partition(": ")[0] for line in result.stderr.splitlines()] == [
+        "error",
+        "expected",
+        "run",
+    ]
+    assert bool(result.stdout) == (format_ in ("json", "sarif"))
+
+
+def test_a_vllm_without_an_engine_is_unknown_and_follows_the_contract(tmp_path: Path) -> None:
+    package = tmp_path / "vllm"
+    package.mkdir()
+    (package / "__init__.py").write_text("__version__ = '9.9.9'\n", encoding="utf-8")
+    arguments = ("inspect", "host", str(tmp_path), "--no-cache", "--require", "tree")
+    result = subprocess.run(
+        [sys.executable, "-m", "ddtree", *arguments, "--format", "json"],
+        cwd=ROOT,
+        env=CLEAN,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (result.returncode, result.stderr) == (1, "")
+    document = json.loads(result.stdout)
+    assert errors("inspect-1", document) == []
+    assert document["verdict"] == "unknown"

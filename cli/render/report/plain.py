@@ -35,7 +35,7 @@ def render(report: Report, *, quiet: bool) -> str:
 
 def evidence_line(item: Evidence) -> str:
     """One finding, with the place first as compilers print it."""
-    calls = " -> ".join(call.symbol for call in item.calls)
+    calls = " -> ".join(call.symbol for call in words.callers(item))
     reached = f" (reached by {calls})" if calls else ""
     tag = f"{item.path} {item.stage} {item.supports} {item.id}"
     place = f"{item.file}:{item.line}:{item.column}"

@@ -106,7 +106,7 @@ def _result(item: Evidence, index: dict[str, int], seen: Counter[str]) -> dict[s
             "supports": item.supports.value,
         },
     }
-    return result | ({"codeFlows": [_flow(item)]} if item.calls else {})
+    return result | ({"codeFlows": [_flow(item)]} if words.callers(item) else {})
 
 
 def _identity(item: Evidence) -> str:
@@ -131,7 +131,7 @@ def _location(item: Evidence) -> dict[str, Any]:
 
 
 def _flow(item: Evidence) -> dict[str, Any]:
-    steps = [_call(call) for call in item.calls] + [_location(item)]
+    steps = [_call(call) for call in words.callers(item)] + [_location(item)]
     return {"threadFlows": [{"locations": [{"location": step} for step in steps]}]}
 
 

@@ -96,8 +96,8 @@ def _stage(console: Console, section: words.StageSection) -> None:
         _item(console, item)
         if words.says_more(item, section):
             ui.prose(console, Text.assemble(ui.word(item.supports), f": {item.message}"), indent=2)
-        if item.calls:
-            _calls(console, item.calls)
+        if callers := words.callers(item):
+            _calls(console, callers)
 
 
 def _item(console: Console, item: Evidence) -> None:
