@@ -42,6 +42,7 @@ class RecordCheck:
         source: the bytes; `files` is called at once.
         record: what was recorded; None compares nothing.
         known: `digests` of an earlier check; an entry counts only while the stamp is the same.
+        limit: bytes; larger files are compared by size alone and end in `unverified`.
     """
 
     def __init__(
@@ -49,7 +50,9 @@ class RecordCheck:
         source: Source,
         record: Record | None,
         known: Mapping[str, tuple[str, str]] | None = None,
+        limit: int | None = None,
     ) -> None:
+        self._limit = limit
         self._source = source
         self._record = record
         self._files = source.files()
@@ -103,7 +106,7 @@ class RecordCheck:
             info = self._files.get(path)
             if info is None or path in self.digests or _sizes_differ(entry, info):
                 continue
-            if entry.algorithm is not None:
+            if entry.algorithm is not None and (self._limit is None or info.size <= self._limit):
                 yield path, info
 
     def _hash_big(self) -> None:

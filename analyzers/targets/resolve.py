@@ -15,8 +15,6 @@ from .assemble import local_target
 from .environment import Environment, environment_of, python_of
 from .interpreter import interpreter_environment, running_environment
 from .local import LocalSite, is_dir, is_file
-from .packed import packed_target
-from .requirement import fetch
 from .search import ModuleSearch, is_module
 from .source import Target
 
@@ -63,8 +61,17 @@ def open_target(
     if path is not None and is_dir(path):
         yield _in_folder(target, path)
         return
-    with packed_target(printable(target), path or fetch(target, progress)) as packed:
+    # What reads archives and requirements takes time to import, and most runs need neither.
+    from .packed import packed_target  # noqa: PLC0415
+
+    with packed_target(printable(target), path or _fetched(target, progress)) as packed:
         yield packed
+
+
+def _fetched(requirement: str, progress: Callable[[str], None]) -> Path:
+    from .requirement import fetch  # noqa: PLC0415
+
+    return fetch(requirement, progress)
 
 
 def _default_environment(python: Path | None) -> Environment:

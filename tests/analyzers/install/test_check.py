@@ -120,6 +120,14 @@ def test_a_known_digest_does_not_outlive_an_edit_of_the_same_size_and_time(tmp_p
     assert second.finish() == Differences(modified=(SAMPLER,))
 
 
+def test_beyond_a_limit_only_sizes_are_compared(tmp_path: Path) -> None:
+    source = _source(write(tmp_path, FILES))
+    assert RecordCheck(source, _record(), limit=1 << 20).finish().unverified == (LIBRARY,)
+    (tmp_path / LIBRARY).write_bytes(b"short")
+    check = RecordCheck(_source(tmp_path), _record(), limit=1 << 20)
+    assert check.finish().modified == (LIBRARY,)
+
+
 def test_differences_go_onto_the_install() -> None:
     install = Install("vllm", "1.0", "/x", None, None, None, False)
     filled = Differences(("a",), ("b",), ("c",)).onto(install)
