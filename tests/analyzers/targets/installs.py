@@ -10,8 +10,6 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from ddtree.analyzers.targets.source import FileInfo
-
 PACKAGE: Mapping[str, str] = {
     "vllm/__init__.py": "",
     "vllm/_version.py": "__version__ = version = '1.2.3'\n",
@@ -110,8 +108,3 @@ def snapshot(root: Path) -> dict[str, tuple[int, int, str]]:
         )
         for path in sorted(root.rglob("*"))
     }
-
-
-def names(files: Mapping[str, FileInfo]) -> list[str]:
-    """The paths of a source's files."""
-    return list(files)
