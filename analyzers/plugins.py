@@ -1,7 +1,7 @@
 """Plug-ins that change an engine at run time, examined by the same rules as the engine itself.
 
 A plug-in is started by name and replaces what it likes, so no call path leads to it. Everything its
-entry point reaches in its own package counts as handed the target's logits, and it counts for the
+entry point reaches in its own package is followed from what it calls logits, and it counts for the
 engine paths whose modules it imports.
 """
 
@@ -11,6 +11,7 @@ import ast
 from collections.abc import Iterator
 
 from .examine import Examiner, Hit
+from .program.dataflow import follow_named_logits
 from .program.module import Module
 from .program.program import ClassRef, FunctionRef, Program
 from .program.reach import Reach, Reached
@@ -28,17 +29,18 @@ def plugin_hits(
         reach = Reach(examiner.program, receivers)
         reach.run(_entries(examiner.program, receivers, plugin))
         own = [one for one in reach.functions if not _lies_in(one.function.module, package)]
-        hits = [hit for reached in own for hit in _examine(examiner, receivers, reached)]
+        logits = follow_named_logits(reach, receivers)
+        hits = [hit for one in own for hit in _examine(examiner, one, logits.tainted.get(one))]
         for path in _changed(receivers, own, package):
             found.setdefault(path, []).extend(hits)
     return found
 
 
-def _examine(examiner: Examiner, receivers: Receivers, reached: Reached) -> Iterator[Hit]:
-    scope = receivers.scope(reached.function, reached.receiver)
-    every = {name.id for name in scope.mentions.names} | set(scope.locals)
-    for kind in (Scope.LOGITS, Scope.DRAFTING, Scope.ATTENTION, Scope.COMMIT):
-        yield from examiner.apply(kind, reached.function, reached.calls(), every)
+def _examine(examiner: Examiner, reached: Reached, logits: set[str] | None) -> Iterator[Hit]:
+    if logits:
+        yield from examiner.apply(Scope.LOGITS, reached.function, reached.calls(), logits)
+    for kind in (Scope.DRAFTING, Scope.ATTENTION, Scope.COMMIT):
+        yield from examiner.apply(kind, reached.function, reached.calls())
 
 
 def _entries(

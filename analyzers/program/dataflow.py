@@ -15,6 +15,7 @@ import ast
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 from .program import ClassRef
 from .reach import Edge, Reach, Reached
@@ -28,9 +29,14 @@ PRODUCER = "compute_logits"
 
 @dataclass(slots=True, eq=False)
 class Region:
-    """The functions that receive the target's logits, each with the names that hold them."""
+    """The functions that receive the target's logits, each with the names that hold them.
+
+    `attributes` are those that hold them in instances of a class; in a function they are among the
+    names as `self.attribute`.
+    """
 
     tainted: dict[Reached, set[str]] = field(default_factory=dict)
+    attributes: dict[tuple[str, str], set[str]] = field(default_factory=dict)
 
     def __contains__(self, reached: Reached) -> bool:
         return reached in self.tainted
@@ -58,26 +64,68 @@ def follow_logits(
         decisions: follow what samplers make of the logits too.
     """
     owners = {cls.key for cls in engine}
+    seeds = [
+        reached
+        for reached in reach.functions
+        if reached.function.owner is not None and reached.function.owner.key in owners
+    ]
+    return _follow(reach, receivers, seeds, decisions)
+
+
+def follow_named_logits(reach: Reach, receivers: Receivers) -> Region:
+    """The same where no engine class is known: whatever is called logits holds them."""
+    return _follow(reach, receivers, reach.functions, True)
+
+
+def _follow(
+    reach: Reach, receivers: Receivers, seeds: Iterable[Reached], decisions: bool
+) -> Region:
     region = Region()
-    queue: deque[Reached] = deque()
-    for reached in reach.functions:
-        if reached.function.owner is not None and reached.function.owner.key in owners:
-            region.tainted[reached] = set()
-            queue.append(reached)
+    own = set(seeds)
+    queue: deque[Reached] = deque(own)
+    region.tainted.update((reached, set()) for reached in own)
     while queue:
         reached = queue.popleft()
-        own = reached.function.owner is not None and reached.function.owner.key in owners
-        flow = _Flow(own, decisions)
-        names = _spread(reached, receivers, region.tainted[reached], flow)
+        flow = _Flow(reached in own, decisions)
+        names = region.tainted[reached] | _held(region, reached)
+        names = _spread(reached, receivers, names, flow)
         region.tainted[reached] = names
+        queue.extend(_keep_attributes(region, reach, reached, names, flow))
         for target, parameters in _passed(reach.edges[reached], reached, receivers, names, flow):
             known = region.tainted.get(target)
             if known is None or not parameters <= known:
                 region.tainted[target] = (known or set()) | parameters
                 queue.append(target)
-    # The engine's own methods were seeds; those without logits are not part of the region.
+    # Seeds without logits are not part of the region.
     region.tainted = {reached: names for reached, names in region.tainted.items() if names}
     return region
+
+
+def _held(region: Region, reached: Reached) -> set[str]:
+    """The attributes of the receiver that hold logits, as names."""
+    if reached.receiver is None:
+        return set()
+    return {f"self.{name}" for name in region.attributes.get(reached.receiver.key, ())}
+
+
+def _keep_attributes(
+    region: Region, reach: Reach, reached: Reached, names: set[str], flow: _Flow
+) -> list[Reached]:
+    """Note what a method stores in its instance; the class's methods that have to be seen again.
+
+    The engine's own instance holds everything, and is left out.
+    """
+    if reached.receiver is None or flow.seeded:
+        return []
+    kept = region.attributes.setdefault(reached.receiver.key, set())
+    new = {name.removeprefix("self.") for name in names if name.startswith("self.")} - kept
+    if not new:
+        return []
+    kept |= new
+    again = reach.of_receiver(reached.receiver)
+    for method in again:
+        region.tainted.setdefault(method, set())
+    return again
 
 
 def _spread(reached: Reached, receivers: Receivers, names: set[str], flow: _Flow) -> set[str]:
@@ -86,6 +134,7 @@ def _spread(reached: Reached, receivers: Receivers, names: set[str], flow: _Flow
     found = set(names)
     if flow.seeded:
         found |= {node.id for node in scope.mentions.names if node.id in SEEDS}
+    if flow.seeded or names:
         found |= SEEDS & set(scope.locals)
     while True:
         before = len(found)
@@ -103,6 +152,16 @@ def _bound_names(targets: list[ast.expr]) -> Iterable[str]:
         for node in ast.walk(target):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 yield node.id
+            elif _is_own(node) and isinstance(node.ctx, ast.Store):
+                yield f"self.{node.attr}"
+
+
+def _is_own(node: ast.AST) -> TypeGuard[ast.Attribute]:
+    return (
+        isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "self"
+    )
 
 
 def _is_tainted(expression: ast.expr, names: set[str], flow: _Flow) -> bool:
@@ -114,6 +173,8 @@ def _is_tainted(expression: ast.expr, names: set[str], flow: _Flow) -> bool:
     while stack:
         node = stack.pop()
         if isinstance(node, ast.Name) and node.id in names:
+            return True
+        if _is_own(node) and f"self.{node.attr}" in names:
             return True
         if flow.seeded and isinstance(node, ast.Attribute) and node.attr in SEEDS:
             return True

@@ -136,6 +136,10 @@ def collect_mentions(function: FunctionNode) -> Mentions:
         kind = _KINDS.get(type(node))
         if kind is not None:
             found[kind].append(node)
+        elif isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
+            # What is iterated over reaches the loop's variables like an assignment.
+            bound = ast.Assign(targets=[node.target], value=node.iter)
+            found[_KINDS[ast.Assign]].append(ast.copy_location(bound, node.target))
         for value in node.__dict__.values():
             if isinstance(value, ast.AST):
                 stack.append(value)

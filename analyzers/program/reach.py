@@ -120,6 +120,14 @@ class Reach:
         if via is not None and site is not None:
             self.edges[via].append(Edge(site, target))
 
+    def of_receiver(self, receiver: ClassRef) -> list[Reached]:
+        """The methods that were reached on instances of a class."""
+        return [
+            reached
+            for reached in self.functions
+            if reached.receiver is not None and reached.receiver.key == receiver.key
+        ]
+
     def _expand(self, reached: Reached) -> None:
         scope = self._receivers.scope(reached.function, reached.receiver)
         for name in scope.mentions.names:
@@ -136,7 +144,13 @@ class Reach:
         if isinstance(found, FunctionRef):
             self._push(found, None, reached, node)
         elif isinstance(found, ClassRef):
-            self._instantiate(found)
+            self._construct(found, reached, node)
+
+    def _construct(self, cls: ClassRef, reached: Reached, site: ast.expr) -> None:
+        self._instantiate(cls)
+        constructor = self._program.method(cls, "__init__")
+        if constructor is not None:
+            self._push(constructor, cls, reached, site)
 
     def _attribute(self, scope: Scope, node: ast.Attribute, reached: Reached) -> None:
         base = node.value
@@ -150,7 +164,7 @@ class Reach:
                 owner = named if isinstance(named, ClassRef) else None
                 self._push(found, owner, reached, node)
             elif isinstance(found, ClassRef):
-                self._instantiate(found)
+                self._construct(found, reached, node)
             return
         for owner in self._receivers.types(scope, base):
             self._virtual_call(owner, node.attr, reached, node)

@@ -16,6 +16,9 @@ from ..shapes.view import FunctionView
 from .rule import Example, Finding, Rule, Scope
 
 
+_AND = m.BinaryOperation(operator=m.BitAnd()) | m.Call(
+    func=m.Attribute(attr=m.Name("logical_and") | m.Name("bitwise_and"))
+)
 _RANGE = m.Call(func=m.Attribute(attr=m.Name("arange") | m.Name("program_id")))
 
 
@@ -34,13 +37,14 @@ class AncestorPropagation(Rule):
     def gate(self, outline: Outline) -> bool:
         gathers = {"gather", "take_along_dim", "index_select"} & outline.called
         reads = ast.Subscript in outline.looped or bool(gathers)
-        return outline.loops > 0 and reads and bool({ast.Eq, ast.NotEq} & outline.operators)
+        tests = {ast.Eq, ast.NotEq, ast.BitAnd} & outline.operators
+        return outline.loops > 0 and reads and bool(tests or "logical_and" in outline.called)
 
     def find(self, view: FunctionView) -> Iterator[Finding]:
         facts = view.facts
         for loop in facts.loops:
-            for link in _links(facts, loop):
-                if link and _compares_at(facts, link, view.logits):
+            for link, mask in _links(facts, loop):
+                if link and (mask & view.logits or _compares_at(facts, link, view.logits)):
                     yield self.at(
                         view,
                         loop.node,
@@ -81,6 +85,16 @@ def accept(tokens, parents, target_ids, n):
     return ok
 """
         ),
+        Example(
+            """
+def survive(parents, target_hits, rounds):
+    jump = parents.clamp(min=0)
+    for _ in range(rounds):
+        target_hits = target_hits & torch.gather(target_hits, 1, jump)
+        jump = torch.gather(jump, 1, jump)
+    return target_hits
+"""
+        ),
     )
     NOT_FOUND = (
         Example(
@@ -112,18 +126,22 @@ def ranks(order, values, target_ids):
     )
 
 
-def _links(facts: Facts, loop: Loop) -> Iterator[frozenset[str]]:
-    """The arrays of parents through which the loop reads what it writes."""
+def _links(facts: Facts, loop: Loop) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
+    """The arrays of parents through which the loop reads what it writes, and what it ANDs there.
+
+    Matches of drafted and target tokens that were handed in need no comparison here.
+    """
     carried = facts.carried(loop)
     for bind in facts.inside(loop):
         for load in facts.value_reads(bind.value, loop, stop=carried):
             if bind.targets & carried & load.base:
-                yield _link(facts, loop, load)
+                anded = bind.targets if m.findall(bind.value, _AND) else frozenset()
+                yield _link(facts, loop, load), anded
     for store in facts.stores:
         if loop in store.loops and store.value is not None:
             for load in facts.reads(store.value, loop):
                 if load.base & store.base:
-                    yield _link(facts, loop, load)
+                    yield _link(facts, loop, load), frozenset()
 
 
 def _link(facts: Facts, loop: Loop, load: Load) -> frozenset[str]:
@@ -152,9 +170,9 @@ def _compares_at(facts: Facts, link: frozenset[str], logits: frozenset[str]) -> 
             continue
         sides = comparison_sides(site.node)
         for here, there in ((sides[0], sides[-1]), (sides[-1], sides[0])):
+            # One array compared with itself is a string search, not a verification.
             others = facts.behind([there], None)
             for load in facts.reads(here, None):
-                # One array compared with itself is a string search, not a verification.
                 if load.base & logits and load.index & known and not load.base & others:
                     return True
     return False

@@ -10,7 +10,7 @@ import libcst.matchers as m
 
 from ..result import Stage, StageVerdict
 from ..shapes.expressions import loads, names, walk
-from ..shapes.facts import Facts, Loop, Site, comparison_sides, increments
+from ..shapes.facts import Facts, Loop, Site, comparison_sides
 from ..shapes.outline import Outline
 from ..shapes.view import FunctionView
 from ..shapes.walks import pointer_walk
@@ -102,6 +102,16 @@ def accept(drafts, target_ids):
     return n
 """
         ),
+        Example(
+            """
+def accept(drafts, out, target_ids, row):
+    node = 0
+    while node + 1 < len(drafts) and drafts[node + 1] == target_ids[row, node]:
+        child = node + 1
+        out[row, child] = target_ids[row, child]
+        node = child
+"""
+        ),
     )
     NOT_FOUND = (
         Example(
@@ -157,7 +167,7 @@ def _counters(facts: Facts, loop: Loop) -> frozenset[str]:
         name
         for bind in facts.inside(loop)
         for name in bind.targets & facts.carried(loop)
-        if increments(bind, name)
+        if facts.counts(bind, name)
     }
     if isinstance(loop.node, cst.For):
         return loop.index
@@ -175,10 +185,7 @@ def _compares_streams(
     sides = comparison_sides(site.node)
     if len(sides) < 2 or not all(_is_stream(facts, loop, side, counters) for side in sides):
         return False
-    seen = facts.behind(sides, loop) | (
-        names(loop.source) if not loop.counts else frozenset()
-    )
-    return bool(seen & view.logits)
+    return bool(facts.behind(sides, loop) & view.logits)
 
 
 def _is_stream(
@@ -203,7 +210,7 @@ def _is_stream(
 
 def _only_counts(loop: Loop, part: cst.CSTNode) -> bool:
     # In `for i, x in enumerate(xs)`, `i` alone is a number, not an element.
-    if not m.matches(loop.source, m.Call(func=m.Name("enumerate"))):
+    if loop.source is None or not m.matches(loop.source, m.Call(func=m.Name("enumerate"))):
         return False
     target = cst.ensure_type(loop.node, cst.For).target
     first = target.elements[0].value if isinstance(target, cst.Tuple) else target
@@ -215,7 +222,8 @@ def _stop(facts: Facts, loop: Loop, tests: list[Site]) -> str | None:
     if not tests:
         return None
     compared = {id(site.node) for site in tests}
-    if isinstance(loop.node, cst.While) and _contains(facts, loop, loop.source, compared):
+    condition = loop.source if isinstance(loop.node, cst.While) else None
+    if condition is not None and _contains(facts, loop, condition, compared):
         return "the loop's own condition"
     for site in facts.exits:
         if loop in site.loops and any(
@@ -252,7 +260,7 @@ def _emits(facts: Facts, loop: Loop, counters: frozenset[str]) -> bool:
         ):
             return True
     return any(
-        increments(bind, name)
+        facts.counts(bind, name)
         for bind in facts.inside(loop)
         for name in bind.targets & facts.carried(loop)
     )

@@ -24,10 +24,10 @@ class PointerWalk(Rule):
     scope = Scope.LOGITS
 
     def gate(self, outline: Outline) -> bool:
-        return outline.looks_in_loops
+        return outline.looks_in_loops or outline.recursive
 
     def find(self, view: FunctionView) -> Iterator[Finding]:
-        for loop in view.facts.loops:
+        for loop in view.facts.rounds:
             walk = pointer_walk(view.facts, loop, view.logits)
             if walk is not None:
                 yield self.at(
@@ -122,8 +122,64 @@ def walk(parents, tokens, target_ids, n):
     return accepted
 """
         ),
+        Example(
+            """
+def below(node, children, tokens, target_ids):
+    for child in children[node]:
+        if tokens[child] == target_ids[node]:
+            return [child, *below(child, children, tokens, target_ids)]
+    return []
+"""
+        ),
+        Example(
+            """
+def scan(parent_ptr, token_ptr, target_ptr, out_ptr, count):
+    at = 0
+    wanted = tl.load(target_ptr)
+    steps = 0
+    for node in range(1, count):
+        above = tl.load(parent_ptr + node)
+        token = tl.load(token_ptr + node)
+        if (above == at) & (token == wanted):
+            at = node
+            wanted = tl.load(target_ptr + node)
+            tl.store(out_ptr + steps, wanted)
+            steps += 1
+"""
+        ),
+        Example(
+            """
+def descend(down, right, tokens, coins, target_probs):
+    node = int(down[0])
+    while node >= 0:
+        token = int(tokens[node])
+        if float(coins[node]) < float(target_probs[token]):
+            return node
+        node = int(right[node])
+    return -1
+"""
+        ),
+        Example(
+            """
+def path(children, target_ids):
+    path = [0]
+    while True:
+        child = children[path[-1]].get(target_ids[path[-1]])
+        if child is None:
+            return path
+        path.append(child)
+"""
+        ),
     )
     NOT_FOUND = (
+        Example(
+            """
+def prefix(node, tokens, target_ids):
+    if tokens[node] != target_ids[node]:
+        return [node]
+    return [node, *prefix(node + 1, tokens, target_ids)]
+"""
+        ),
         Example(
             """
 def tree_verify(tree_parents, tokens, target_ids):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 import libcst.matchers as m
 
-from .expressions import Load, children, loads, names, value_names
+from .expressions import Load, children, dotted, loads, names, value_names
 
 _RANGE = m.Call(
     func=m.Name("range")
@@ -19,16 +19,19 @@ _RANGE = m.Call(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loop:
-    """A `for` or `while`; `index` are the names that a `for` binds."""
+    """A `for` or `while`; `index` are the names that a `for` binds, `source` what it runs over.
 
-    node: cst.For | cst.While
+    A function that calls itself is a loop as well, without a source.
+    """
+
+    node: cst.For | cst.While | cst.FunctionDef
     index: frozenset[str]
-    source: cst.BaseExpression
+    source: cst.BaseExpression | None
 
     @property
     def counts(self) -> bool:
         """Whether it runs over consecutive numbers."""
-        return isinstance(self.node, cst.For) and m.matches(self.source, _RANGE)
+        return self.source is not None and m.matches(self.source, _RANGE)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,6 +44,8 @@ class Bind:
     guards: tuple[cst.BaseExpression, ...]
     augmented: bool
     node: cst.CSTNode
+    # A parameter's value in a call of the function by itself.
+    recursive: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,6 +74,7 @@ class Facts:
     """What one function binds, compares, stores, calls and leaves early."""
 
     parameters: frozenset[str] = frozenset()
+    recursion: Loop | None = None
     loops: list[Loop] = field(default_factory=list)
     binds: list[Bind] = field(default_factory=list)
     stores: list[Store] = field(default_factory=list)
@@ -80,6 +86,11 @@ class Facts:
     _bound: dict[str, list[Bind]] = field(default_factory=dict)
     _expanded: dict[tuple[object, ...], list[cst.CSTNode]] = field(default_factory=dict)
     _carried: dict[Loop, frozenset[str]] = field(default_factory=dict)
+
+    @property
+    def rounds(self) -> list[Loop]:
+        """The loops, and the function itself where it calls itself."""
+        return [*self.loops, *([self.recursion] if self.recursion else [])]
 
     def inside(self, loop: Loop) -> list[Bind]:
         """The assignments of a loop's body, nested loops included."""
@@ -162,16 +173,17 @@ class Facts:
         )
 
 
-def increments(bind: Bind, name: str) -> bool:
-    """Whether an assignment only counts: `n += 1`, `n = n + 1`."""
-    if bind.augmented:
-        return m.matches(bind.node, m.AugAssign(operator=m.AddAssign() | m.SubtractAssign()))
-    step = m.matches(
-        bind.value,
-        m.BinaryOperation(left=m.Name(name), operator=m.Add())
-        | m.BinaryOperation(right=m.Name(name), operator=m.Add()),
-    )
-    return step and not any(True for _ in loads(bind.value))
+    def counts(self, bind: Bind, name: str) -> bool:
+        """Whether an assignment only counts: `n += 1`, `n = n + 1`, `m = n + 1; n = m`."""
+        if bind.augmented:
+            return m.matches(bind.node, m.AugAssign(operator=m.AddAssign() | m.SubtractAssign()))
+        value: cst.BaseExpression = bind.value
+        if isinstance(value, cst.Name) and value.value != name:
+            made = [other for other in self.bindings(value.value) if other.loops == bind.loops]
+            value = made[0].value if len(made) == 1 else value
+        step = m.BinaryOperation(left=m.Name(name), operator=m.Add() | m.Subtract())
+        counted = m.matches(value, step | m.BinaryOperation(right=m.Name(name), operator=m.Add()))
+        return counted and not loads(value)
 
 
 def is_equality(node: cst.CSTNode) -> bool:
@@ -193,15 +205,19 @@ def comparison_sides(node: cst.CSTNode) -> list[cst.BaseExpression]:
 
 def collect(function: cst.FunctionDef) -> Facts:
     """Walk a function once and sort what it does."""
-    facts = Facts(parameters=_parameters(function))
-    _Collector(facts).walk(function.body)
+    facts = Facts(parameters=frozenset(_parameters(function)))
+    _Collector(facts, function).walk(function.body)
+    if facts.recursion is not None and not any(
+        facts.recursion in bind.loops and bind.recursive for bind in facts.binds
+    ):
+        facts.recursion = None
     return facts
 
 
-def _parameters(function: cst.FunctionDef) -> frozenset[str]:
+def _parameters(function: cst.FunctionDef) -> list[str]:
     listed = function.params
     every = [*listed.posonly_params, *listed.params, *listed.kwonly_params]
-    return frozenset(parameter.name.value for parameter in every)
+    return [parameter.name.value for parameter in every]
 
 
 _COMPARE_CALL = m.Call(
@@ -212,9 +228,13 @@ _COMPARE_CALL = m.Call(
 class _Collector:
     """Walks statements and expressions, and keeps track of the loops and conditions around."""
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: Facts, function: cst.FunctionDef) -> None:
         self._facts = facts
-        self._loops: tuple[Loop, ...] = ()
+        self._own = {function.name.value, f"self.{function.name.value}"}
+        self._parameters = [name for name in _parameters(function) if name != "self"]
+        # All of the function is one round, if it turns out to call itself.
+        facts.recursion = Loop(function, frozenset(), None)
+        self._loops: tuple[Loop, ...] = (facts.recursion,)
         self._guards: tuple[cst.BaseExpression, ...] = ()
 
     def walk(self, node: cst.CSTNode) -> None:
@@ -222,7 +242,7 @@ class _Collector:
         loops, guards = self._loops, self._guards
         match node:
             case cst.For():
-                self._enter(Loop(node, frozenset(_target_names(node.target)), node.iter))
+                self._for(node)
             case cst.While():
                 self._enter(Loop(node, frozenset(), node.test))
                 self._condition(node.test)
@@ -247,6 +267,12 @@ class _Collector:
         self._facts.loops.append(loop)
         self._loops = (*self._loops, loop)
 
+    def _for(self, node: cst.For) -> None:
+        loop = Loop(node, frozenset(_target_names(node.target)), node.iter)
+        self._enter(loop)
+        if not loop.counts:
+            self._bind(node.target, node.iter, node, False)
+
     def _condition(self, test: cst.BaseExpression) -> None:
         self._facts.conditions.append(self._site(test))
         self._guards = (*self._guards, test)
@@ -263,6 +289,27 @@ class _Collector:
         store = _store_call(node, self._loops)
         if store is not None:
             self._facts.stores.append(store)
+            self._grow(store)
+        if dotted(node.func) in self._own:
+            self._recurse(node)
+
+    def _grow(self, store: Store) -> None:
+        """A list that is appended to takes on the value: its last element may be read again."""
+        if not store.index_nodes and isinstance(store.value, cst.BaseExpression):
+            self._facts.binds.append(
+                Bind(store.base, store.value, self._loops, self._guards, False, store.node)
+            )
+
+    def _recurse(self, node: cst.Call) -> None:
+        for place, argument in enumerate(node.args):
+            keyword = argument.keyword.value if argument.keyword else None
+            if keyword is None and place < len(self._parameters):
+                keyword = self._parameters[place]
+            if keyword is not None:
+                bound = frozenset({keyword})
+                self._facts.binds.append(
+                    Bind(bound, argument.value, self._loops, self._guards, False, node, True)
+                )
 
     def _assign(self, node: cst.CSTNode) -> None:
         match node:

@@ -27,6 +27,7 @@ class Outline:
         subscripts: how many elements are read or written.
         called: the last parts of the names that are called.
         names: all names and attributes.
+        recursive: whether the function calls one of its own name.
     """
 
     loops: int
@@ -36,12 +37,12 @@ class Outline:
     subscripts: int
     called: frozenset[str]
     names: frozenset[str]
+    recursive: bool
 
     @property
     def looks_in_loops(self) -> bool:
-        """Whether a loop asks for sameness or looks something up: the least that a walk does."""
-        compared = {ast.Eq, ast.NotEq, ast.Is} & self.looped
-        return bool(self.loops) and bool(compared or _LOOKUPS & self.called)
+        """Whether a loop compares or looks something up: the least that a walk does."""
+        return ast.Compare in self.looped or bool(self.loops and _LOOKUPS & self.called)
 
 
 def outline(function: FunctionNode) -> Outline:
@@ -77,6 +78,7 @@ def outline(function: FunctionNode) -> Outline:
         kinds[ast.Subscript],
         frozenset(called),
         frozenset(used),
+        function.name in called,
     )
 
 

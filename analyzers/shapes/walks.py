@@ -8,7 +8,7 @@ import libcst as cst
 import libcst.matchers as m
 
 from .expressions import Load, is_constant, loads, names, walk
-from .facts import Bind, Facts, Loop, comparison_sides, increments, is_equality
+from .facts import Bind, Facts, Loop, Site, comparison_sides, is_equality
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +26,10 @@ def pointer_walk(facts: Facts, loop: Loop, logits: frozenset[str]) -> Walk | Non
     Both halves are needed: the position is loaded or selected through itself, *and* what the
     target said at that position is compared with a drafted token.
     """
-    movers = _movers(facts, loop)
+    movers = _movers(facts, loop, logits)
     if not movers:
         return None
-    pointers, links, how = _moved(facts, loop, movers)
+    pointers, links, how = _moved(facts, loop, movers, logits)
     if not pointers:
         return None
     pointers = _with_copies(facts, loop, movers, pointers)
@@ -38,28 +38,31 @@ def pointer_walk(facts: Facts, loop: Loop, logits: frozenset[str]) -> Walk | Non
     return Walk(pointers, links, how)
 
 
-def _movers(facts: Facts, loop: Loop) -> frozenset[str]:
-    """Carried names that are assigned more than a constant or a count."""
+def _movers(facts: Facts, loop: Loop, logits: frozenset[str]) -> frozenset[str]:
+    """Carried names that are assigned more than a constant, a count, or what the target said."""
     carried = facts.carried(loop)
     return frozenset(
         name
         for bind in facts.inside(loop)
         for name in bind.targets & carried
-        if not is_constant(bind.value) and not increments(bind, name)
+        if not is_constant(bind.value)
+        and not facts.counts(bind, name)
+        and not any(load.base & logits for load in loads(bind.value))
     )
 
 
 def _moved(
-    facts: Facts, loop: Loop, movers: frozenset[str]
+    facts: Facts, loop: Loop, movers: frozenset[str], logits: frozenset[str]
 ) -> tuple[frozenset[str], frozenset[str], str]:
     pointers: set[str] = set()
     links: set[str] = set()
     how = ""
     for bind in facts.inside(loop):
         for name in bind.targets & movers:
-            if is_constant(bind.value) or increments(bind, name):
+            if is_constant(bind.value) or facts.counts(bind, name):
                 continue
-            through = _loaded(facts, loop, bind, movers) or _matched(facts, loop, bind, movers)
+            through = _loaded(facts, loop, bind, movers, logits)
+            through = through or _matched(facts, loop, bind, movers)
             if through is not None:
                 pointers.add(name)
                 links |= through[0]
@@ -68,10 +71,12 @@ def _moved(
 
 
 def _loaded(
-    facts: Facts, loop: Loop, bind: Bind, movers: frozenset[str]
+    facts: Facts, loop: Loop, bind: Bind, movers: frozenset[str], logits: frozenset[str]
 ) -> tuple[frozenset[str], str] | None:
-    """`cur = link[cur]`: the new position is read at the old one."""
+    """`cur = link[cur]`: the new position is read at the old one, from something not the target's."""
     for load in facts.value_reads(bind.value, loop, stop=movers):
+        if load.base & logits:
+            continue
         seen = facts.behind(load.index_nodes, loop, stop=movers) & movers
         if seen:
             return load.base, f"`{min(seen)}` is looked up by itself in {_listed(load.base)}"
@@ -146,21 +151,57 @@ def _with_copies(
 def _tests_tokens(
     facts: Facts, loop: Loop, pointers: frozenset[str], links: frozenset[str], logits: frozenset[str]
 ) -> bool:
+    kept = _kept_tokens(facts, loop, pointers, logits)
     for site in facts.compares:
-        if loop not in site.loops or not is_equality(site.node):
+        if loop not in site.loops:
             continue
         sides = comparison_sides(site.node)
         for here, there in ((sides[0], sides[-1]), (sides[-1], sides[0])):
             if is_constant(there) or is_constant(here):
                 continue
-            read = _read_at(facts, loop, here, pointers, links)
-            others = _sources(facts, loop, there, pointers)
-            # One array compared with itself (the failure links of a string search) is no walk.
-            if any(not load.base & others for load in read) and (
-                facts.behind([here, there], loop) & logits
-            ):
+            if is_equality(site.node) and names(here) & kept:
+                return True
+            if _compared_at(facts, loop, site, (here, there), pointers, links, logits):
                 return True
     return _looks_up(facts, loop, pointers, logits)
+
+
+def _compared_at(
+    facts: Facts,
+    loop: Loop,
+    site: Site,
+    sides: tuple[cst.BaseExpression, cst.BaseExpression],
+    pointers: frozenset[str],
+    links: frozenset[str],
+    logits: frozenset[str],
+) -> bool:
+    """Whether a comparison holds what the target said at the pointer against something else."""
+    here, there = sides
+    read = _read_at(facts, loop, here, pointers, links)
+    if not facts.behind(sides, loop) & logits:
+        return False
+    # One array compared with itself (the failure links of a string search) is no walk.
+    others = _sources(facts, loop, there, pointers)
+    if is_equality(site.node):
+        return any(not load.base & others for load in read)
+    # A probability of the target, against a coin that belongs to the same node.
+    coin = _read_at(facts, loop, there, pointers, links)
+    return bool(coin) and any(load.base & logits and not load.base & others for load in read)
+
+
+def _kept_tokens(
+    facts: Facts, loop: Loop, pointers: frozenset[str], logits: frozenset[str]
+) -> frozenset[str]:
+    """Names that keep the target's token at the pointer: reloaded exactly where the pointer moves."""
+    moves = [bind.guards for bind in facts.inside(loop) if bind.targets & pointers]
+    return frozenset(
+        name
+        for bind in facts.inside(loop)
+        for name in bind.targets & facts.carried(loop) - pointers
+        if bind.guards in moves
+        and bind.guards
+        and any(load.base & logits for load in facts.value_reads(bind.value, loop))
+    )
 
 
 def _read_at(
