@@ -10,8 +10,9 @@ from . import overlay
 _V0 = "vllm/model_executor/layers/spec_decode_base_sampler.py"
 _V1 = "vllm/v1/sample/rejection_sampler.py"
 _V2 = "vllm/v1/worker/gpu/spec_decode/rejection_sampler_utils.py"
-_V1_NAMES = {"tokens": "draft_token_ids", "target": "target_logits.argmax(dim=-1)"}
-_V2_NAMES = {"tokens": "draft_sampled", "target": "target_logits.argmax(dim=-1)"}
+_TARGETS = {"target": "target_logits.argmax(dim=-1)", "probs": "target_logits.softmax(dim=-1)"}
+_V1_NAMES = _TARGETS | {"tokens": "draft_token_ids"}
+_V2_NAMES = _TARGETS | {"tokens": "draft_sampled"}
 # Each runner's own step, what is at hand there, and how the walk's result reaches the sampler.
 _RUNNERS = {
     "vllm/v1/worker/gpu_model_runner.py": (

@@ -12,7 +12,7 @@ from tests.renamer import link
 
 ENTRY = "verify"
 # What every engine under test hands to `verify`; other parameters come from the topology.
-_HANDED = {"tokens": "tokens", "target": "target"}
+_HANDED = {"tokens": "tokens", "target": "target", "probs": "logits.softmax(dim=-1)"}
 _TOPOLOGY = "vllm/v1/sample/topology.py"
 
 _TOPOLOGY_MODULE = '''
@@ -86,7 +86,8 @@ def call_of(module: str, handed: Mapping[str, str] = _HANDED) -> str:
     """An expression that calls the module's `verify` with what the engine has at hand.
 
     Args:
-        handed: the engine's expressions for `tokens` and `target`; the topology gives the rest.
+        handed: the engine's expressions for `tokens`, `target` and `probs`; the topology gives
+            the rest.
     """
     arguments = (handed.get(name, f"current().{name}") for name in parameters(module))
     return f"{ENTRY}({', '.join(arguments)})"

@@ -7,19 +7,23 @@ import triton.language as tl
 
 
 @triton.jit
-def _prefix_kernel(out_ptr, ratio_ptr, coin_ptr, target_ptr, width):
+def _prefix_kernel(out_ptr, token_ptr, p_ptr, q_ptr, coin_ptr, width, vocab):
     base = tl.program_id(0).to(tl.int64) * width
     joint = 1.0
     kept = 0
     for i in range(width):
-        joint = tl.minimum(joint * tl.load(ratio_ptr + base + i), 1.0)
+        token = tl.load(token_ptr + base + i)
+        p = tl.load(p_ptr + (base + i) * vocab + token)
+        q = tl.load(q_ptr + (base + i) * vocab + token)
+        joint = tl.minimum(joint * p / q, 1.0)
         if tl.load(coin_ptr + base + i) <= joint:
             kept = i + 1
     for i in range(kept):
-        tl.store(out_ptr + base + i, tl.load(target_ptr + base + i))
+        tl.store(out_ptr + base + i, tl.load(token_ptr + base + i))
 
 
-def verify(ratios, coins, target):
-    out = torch.full_like(target, -1)
-    _prefix_kernel[(target.shape[0],)](out, ratios, coins, target, target.shape[1])
+def verify(draft_probs, coins, probs, tokens):
+    out = torch.full_like(tokens, -1)
+    rows, width, vocab = probs.shape
+    _prefix_kernel[(rows,)](out, tokens, probs, draft_probs, coins, width, vocab)
     return out
