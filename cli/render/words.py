@@ -62,10 +62,12 @@ def _stage(stage: Stage, result: PathResult | None, evidence: list[Evidence]) ->
 
 
 def callers(item: Evidence) -> tuple[Call, ...]:
-    """The calls that lead to the evidence, without the function that holds it."""
+    """The calls that lead to the evidence, without the function that holds it.
+
+    The place of a call is where it is made, so only the symbol says what is reached.
+    """
     calls = item.calls
-    holds_it = bool(calls) and (calls[-1].file, calls[-1].symbol) == (item.file, item.symbol)
-    return calls[:-1] if holds_it else calls
+    return calls[:-1] if calls and calls[-1].symbol == item.symbol else calls
 
 
 def says_more(item: Evidence, section: StageSection) -> bool:

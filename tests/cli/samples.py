@@ -44,7 +44,7 @@ def evidence(number: int = 1, **changes: object) -> Evidence:
         calls=(
             Call("vllm/v1/worker/gpu/model_runner.py", 701, "GPUModelRunner.sample"),
             Call("vllm/v1/worker/gpu/spec_decode/sampler.py", 44, "Sampler.forward"),
-            Call(VERIFIER, 188, "_rejection_kernel"),
+            Call("vllm/v1/worker/gpu/spec_decode/sampler.py", 188, "_rejection_kernel"),
         ),
     )
     # replace() would need Any for keyword arguments of mixed types.

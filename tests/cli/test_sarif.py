@@ -75,7 +75,7 @@ def test_a_result_has_its_place_rule_symbol_and_call_path() -> None:
     )
     steps = result["codeFlows"][0]["threadFlows"][0]["locations"]
     lines = [s["location"]["physicalLocation"]["region"]["startLine"] for s in steps]
-    assert lines == [701, 44, 212]
+    assert lines == [701, 44, 188, 212]
     other = next(r for r in run(report())["results"] if r["properties"]["id"] == "E2")
     assert "codeFlows" not in other
 

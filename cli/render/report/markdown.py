@@ -61,9 +61,9 @@ def _item(item: Evidence, with_message: bool) -> Iterator[str]:
     message = f": {md.prose(item.message)}" if with_message else ""
     yield f"{head} ({item.supports}, rule {md.code(item.rule)}){message}"
     yield md.block(item.quote, _LANGUAGES.get(PurePosixPath(item.file).suffix, "text"))
-    if callers := words.callers(item):
+    if words.callers(item):
         yield "Reached by " + " → ".join(
-            f"{md.code(call.symbol)} ({md.code(f'{call.file}:{call.line}')})" for call in callers
+            f"{md.code(call.symbol)} ({md.code(f'{call.file}:{call.line}')})" for call in item.calls
         )
 
 

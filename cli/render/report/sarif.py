@@ -131,17 +131,13 @@ def _location(item: Evidence) -> dict[str, Any]:
 
 
 def _flow(item: Evidence) -> dict[str, Any]:
-    steps = [_call(call) for call in words.callers(item)] + [_location(item)]
+    steps = [_call(call) for call in item.calls] + [_location(item)]
     return {"threadFlows": [{"locations": [{"location": step} for step in steps]}]}
 
 
 def _call(call: Call) -> dict[str, Any]:
     place = {"artifactLocation": _artifact(call.file), "region": {"startLine": call.line}}
-    return {
-        "physicalLocation": place,
-        "logicalLocations": _logical(call.file, call.symbol),
-        "message": message(call.symbol),
-    }
+    return {"physicalLocation": place, "message": message(call.symbol)}
 
 
 def _logical(file: str, symbol: str) -> list[dict[str, str]]:
