@@ -68,8 +68,10 @@ def test_a_renamed_release_is_python_without_the_words() -> None:
     tree = renamed_tree(reports.requirement("0.8.5"), Renamer(_SEED, strip=True))
 
     for path in tree.rglob("*.py"):
-        names = {getattr(node, "name", None) for node in ast.walk(ast.parse(path.read_bytes()))}
-        assert not names & set(WORDS), path
+        nodes = ast.walk(ast.parse(path.read_bytes()))
+        defined = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+        names = {node.name.lower() for node in nodes if isinstance(node, defined)}
+        assert not {part for name in names for part in name.split("_")} & set(WORDS), path
     assert not list(tree.rglob("*rejection*"))
 
 
