@@ -252,6 +252,19 @@ def test_rows_of_tensors(ragged: bool, form: Form, device: torch.device) -> None
         assert torch.equal(bits(found), bits(wanted))
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_offsets_beyond_32_bits(form: Form, device: torch.device) -> None:
+    """A slot behind 2^31 elements; the pages between stay untouched, so they cost no memory."""
+    cache = torch.empty((2**27 + 8, 1, 17), dtype=torch.int8, device=device)
+    far = 2**27 + 3
+    cache[far], cache[1] = 5, 6
+    slots = torch.tensor([[0, 1, far]], device=device)
+    perm = torch.tensor([[0, 2, 1]], dtype=torch.int32, device=device)
+    accepted = torch.ones(1, dtype=torch.int32, device=device)
+    commit(CommitPlan.of_views([cache]), slots, perm, accepted, form=form)
+    assert cache[1].tolist() == cache[far].tolist() == [[5] * 17]
+
+
 def test_longest_bounds_the_work_of_the_vectorised_form(device: torch.device) -> None:
     one = step([trees.comb(40)], [20], 40, block=4, ragged=False, seed=0)
     cache = noise((one.blocks, 4, HEADS, DIM), torch.float32, device)

@@ -15,16 +15,19 @@ def ancestors(
     # The root and padding rows are their own ancestor, which ends a climb there.
     above = torch.cat([parents.new_zeros(requests, 1), parents], dim=1).long()
     anchor = torch.where(real, above, rows)
-    depth = (real & (rows > 0)).to(torch.int32)
-    visible = own_bits(nodes + 1, words, parents.device).expand(requests, -1, -1)
+    # Rows of the whole batch in one list, so that a step is three plain lookups.
+    first = torch.arange(requests, device=parents.device)[:, None] * (nodes + 1)
+    anchor = (anchor + first).reshape(-1)
+    depth = (real & (rows > 0)).to(torch.int32).reshape(-1)
+    visible = own_bits(nodes + 1, words, parents.device).repeat(requests, 1)
     for _ in range(nodes.bit_length()):
         # Before step k, a row has counted its 2^k nearest generations, itself included.
-        index = anchor[:, :, None].expand(-1, -1, words)
-        visible = visible | visible.gather(1, index)
-        depth = depth + depth.gather(1, anchor)
-        anchor = anchor.gather(1, anchor)
+        visible = visible | visible.index_select(0, anchor)
+        depth = depth + depth.index_select(0, anchor)
+        anchor = anchor.index_select(0, anchor)
     chain = (parents == rows[:nodes]) | ~real[:, 1:]
-    return visible.contiguous(), depth, chain.all(1)
+    shape = (requests, nodes + 1)
+    return visible.view(*shape, words), depth.view(shape), chain.all(1)
 
 
 def own_bits(rows: int, words: int, device: torch.device) -> torch.Tensor:

@@ -10,11 +10,11 @@ import triton
 import triton.language as tl
 
 WORDS = {torch.int8: tl.int8, torch.int16: tl.int16, torch.int32: tl.int32, torch.int64: tl.int64}
-# Bytes and elements of a slot that one program moves at most, and elements per warp: four per
+# Bytes and elements of a slot that one program moves at most, and elements per warp: two per
 # thread, since a row of odd length takes a predicate for each, and predicates spill early.
 BYTES = 2048
-ELEMENTS = 1024
-PER_WARP = 128
+ELEMENTS = 512
+PER_WARP = 64
 
 
 @triton.jit

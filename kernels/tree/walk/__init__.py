@@ -70,6 +70,7 @@ def walk(
     _check_rows("target", target, tokens)
     args = (target, tokens, parents, count, row_start)
     if _chosen(form, tokens) == "kernel":
+        # A machine without a GPU may be without Triton.
         from . import kernel  # noqa: PLC0415
 
         out = kernel.outputs(tokens, target.dtype)
@@ -109,6 +110,7 @@ def walk_logits(
     _check_vocabulary(logits)
     flat = logits if row_start is not None else logits.flatten(0, 1)
     if _chosen(form, tokens) == "kernel":
+        # A machine without a GPU may be without Triton.
         from . import kernel  # noqa: PLC0415
 
         out = kernel.outputs(tokens, torch.int32)
