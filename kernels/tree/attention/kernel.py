@@ -15,9 +15,9 @@ LOG2_E = 1.4426950408889634
 # so that no target spills: a float32 product runs on plain registers, not on tensor cores.
 TILES = {
     (2, 64): (64, 64, 4),
-    (2, 128): (64, 32, 4),
+    (2, 128): (32, 32, 4),
     (2, 256): (32, 32, 4),
-    (4, 64): (32, 32, 4),
+    (4, 64): (32, 32, 8),
     (4, 128): (16, 32, 8),
     (4, 256): (16, 16, 4),
 }
@@ -183,15 +183,17 @@ def attend_kernel(
     context = tl.maximum(seq_len - rows, 0)
 
     lane = tl.arange(0, BLOCK_M)
-    row = row_start + lane // HEADS
+    ahead = lane // HEADS
+    row = row_start + ahead
     in_group = (tl.program_id(1) % PARTS) * HEADS + lane % HEADS
     head = kv_head * GROUP + in_group
     active = (lane < BLOCK_Q * HEADS) & (row < rows) & (in_group < GROUP)
     dim = tl.arange(0, BLOCK_D)
     stored = active[:, None] & (dim[None, :] < DIM)
-    query_row = (first + row).to(tl.int64)
-    query_offset = query_row * QUERY_ROW + head * QUERY_HEAD
-    query_pointers = query_ptr + query_offset[:, None] + dim[None, :]
+    # The block's first row may lie beyond 32 bits, what the lanes add to it does not.
+    query_row = (first + row_start).to(tl.int64)
+    query_offset = ahead * QUERY_ROW + head * QUERY_HEAD
+    query_pointers = query_ptr + query_row * QUERY_ROW + query_offset[:, None] + dim[None, :]
     if ALIGNED:
         query_pointers = tl.multiple_of(query_pointers, (16, 16))
     query = tl.load(query_pointers, mask=stored, other=0.0)
@@ -243,13 +245,13 @@ def attend_kernel(
     # A row that has seen nothing gets values 0 and, its `top` being -inf, lse = -inf.
     whole = tl.where(total == 0.0, 1.0, total)
     acc = acc / whole[:, None]
-    out_offset = split.to(tl.int64) * num_rows * OUT_ROW + query_row * OUT_ROW
-    out_offset += head * OUT_HEAD
+    out_row = split.to(tl.int64) * num_rows + query_row
+    out_offset = ahead * OUT_ROW + head * OUT_HEAD
     if SPLIT:
-        lse_offset = (split.to(tl.int64) * num_rows + query_row) * num_heads + head
-        tl.store(lse_ptr + lse_offset, top + tl.log2(whole), mask=active)
+        lse_pointers = lse_ptr + out_row * num_heads + (ahead * num_heads + head)
+        tl.store(lse_pointers, top + tl.log2(whole), mask=active)
         stored = stored & (total > 0.0)[:, None]
-    out_pointers = out_ptr + out_offset[:, None] + dim[None, :]
+    out_pointers = out_ptr + out_row * OUT_ROW + out_offset[:, None] + dim[None, :]
     if ALIGNED:
         out_pointers = tl.multiple_of(out_pointers, (16, 16))
     tl.store(out_pointers, acc.to(out_ptr.dtype.element_ty), mask=stored)

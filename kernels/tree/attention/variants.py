@@ -64,12 +64,16 @@ def merge_variant(dtype: torch.dtype, dim: int) -> Variant:
 
 
 def _variants() -> Iterator[Variant]:
-    for dtype in POINTERS:
-        for dim in (64, 128, 256):
+    for dim in (64, 128, 256):
+        for dtype in POINTERS:
             yield attend_variant(dtype, dim, TREE, split=True)
-    # One row per request, no split, and a head size that is padded.
-    for dim in (64, 80, 128, 256):
-        yield attend_variant(torch.bfloat16, dim, DECODE, split=False)
+        # Without a split the result is narrowed and no lse is kept, which changes the registers;
+        # float16 takes the same as bfloat16.
+        for dtype in (torch.float32, torch.bfloat16):
+            yield attend_variant(dtype, dim, TREE, split=False)
+    # One row per request; the first head size is padded.
+    yield attend_variant(torch.bfloat16, 80, DECODE, split=False)
+    yield attend_variant(torch.bfloat16, 128, DECODE, split=True)
     yield merge_variant(torch.bfloat16, 128)
     yield merge_variant(torch.float32, 256)
 
