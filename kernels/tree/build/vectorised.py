@@ -60,12 +60,12 @@ def repeated(ids: torch.Tensor) -> torch.Tensor:
 
 def grow(cost: torch.Tensor, table: Tables) -> torch.Tensor:
     """Keys of the kept nodes of all levels, each level best first: [R, kept] int64."""
-    keys = table.pair.repeat(len(cost), 1)
+    keys = table.pair.expand(len(cost), -1).clone()
     # The upper half of each key, as the float that it is on a little-endian machine.
     total = keys.view(torch.float32)[:, 1::2]
     total.copy_(cost.flatten(1).index_select(1, table.step))
-    first, *rest = keys.split(table.sizes, 1)
-    best, *totals = total.split(table.sizes, 1)
+    first, *rest = keys.split_with_sizes(table.sizes, 1)
+    best, *totals = total.split_with_sizes(table.sizes, 1)
     kept = [first]
     for level, key, own in zip(table.levels, rest, totals, strict=True):
         own.add_(best.index_select(1, level.up))
