@@ -25,6 +25,10 @@ from .receivers import Receivers
 SEEDS = frozenset({"logits", "probs", "logprobs"})
 # The method by which every model of vLLM turns hidden states into logits.
 PRODUCER = "compute_logits"
+# What tells of a tensor without its contents, and what reads elements by an index.
+DESCRIPTIONS = frozenset({"device", "dtype", "shape", "ndim", "size", "dim", "numel", "stride"})
+LOOKUPS = frozenset({"get", "gather", "index_select", "take", "take_along_dim"})
+MODULES = frozenset({"torch", "np", "numpy", "F", "tl"})
 
 
 @dataclass(slots=True, eq=False)
@@ -185,15 +189,30 @@ def _is_tainted(expression: ast.expr, names: set[str], flow: _Flow) -> bool:
                 # Only the object of a method call, never its arguments.
                 stack.extend([node.func.value] if isinstance(node.func, ast.Attribute) else [])
                 continue
-        stack.extend(ast.iter_child_nodes(node))
+        stack.extend(_carrying(node))
     return False
+
+
+def _carrying(node: ast.AST) -> Iterable[ast.AST]:
+    """The parts of an expression whose contents it takes on; an index only selects."""
+    if isinstance(node, ast.Subscript):
+        return [node.value]
+    if isinstance(node, ast.Attribute) and node.attr in DESCRIPTIONS:
+        return []
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if node.func.attr in DESCRIPTIONS:
+            return []
+        if node.func.attr in LOOKUPS:
+            module = isinstance(node.func.value, ast.Name) and node.func.value.id in MODULES
+            return node.args[:1] if module else [node.func.value]
+    return list(ast.iter_child_nodes(node))
 
 
 def _is_tensor_call(node: ast.Call) -> bool:
     root = node.func
     while isinstance(root, ast.Attribute):
         root = root.value
-    return isinstance(root, ast.Name) and root.id in {"torch", "np", "numpy", "F", "tl"}
+    return isinstance(root, ast.Name) and root.id in MODULES
 
 
 def _passed(

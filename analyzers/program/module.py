@@ -137,15 +137,34 @@ def collect_mentions(function: FunctionNode) -> Mentions:
         if kind is not None:
             found[kind].append(node)
         elif isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
-            # What is iterated over reaches the loop's variables like an assignment.
-            bound = ast.Assign(targets=[node.target], value=node.iter)
-            found[_KINDS[ast.Assign]].append(ast.copy_location(bound, node.target))
+            found[_KINDS[ast.Assign]].extend(_iterated(node.target, node.iter))
         for value in node.__dict__.values():
             if isinstance(value, ast.AST):
                 stack.append(value)
             elif isinstance(value, list):
                 stack.extend(item for item in value if isinstance(item, ast.AST))
     return Mentions(*(tuple(sorted(nodes, key=_position)) for nodes in found))
+
+
+def _iterated(target: ast.expr, source: ast.expr) -> Iterator[ast.Assign]:
+    """What is iterated over reaches the loop's variables like an assignment.
+
+    A counter of `enumerate` gets nothing, and the variables of `zip` each get their own.
+    """
+    if isinstance(source, ast.Call) and isinstance(source.func, ast.Name):
+        parts = target.elts if isinstance(target, ast.Tuple) else []
+        plain = not any(isinstance(argument, ast.Starred) for argument in source.args)
+        if source.func.id == "range":
+            return
+        if source.func.id == "enumerate" and len(parts) == 2 and source.args:
+            yield from _iterated(parts[1], source.args[0])
+            return
+        if source.func.id == "zip" and plain and len(parts) == len(source.args):
+            for part, argument in zip(parts, source.args, strict=True):
+                yield from _iterated(part, argument)
+            return
+    bound = ast.Assign(targets=[target], value=source)
+    yield ast.copy_location(bound, target)
 
 
 def _position(node: ast.expr | ast.stmt) -> tuple[int, int]:

@@ -138,6 +138,17 @@ def walk(tokens, child, target_ids):
         ),
         Example(
             """
+def walk(parents, tokens, target_ids):
+    for row in range(len(tokens)):
+        for _ in range(4):
+            if tokens[row] != target_ids[row]:
+                break
+            parents.append(row)
+    return parents
+"""
+        ),
+        Example(
+            """
 def copy(drafts, limit, target_ids):
     out = []
     for i in range(limit):
@@ -226,7 +237,10 @@ def _stop(facts: Facts, loop: Loop, tests: list[Site]) -> str | None:
     if condition is not None and _contains(facts, loop, condition, compared):
         return "the loop's own condition"
     for site in facts.exits:
-        if loop in site.loops and any(
+        leaves = loop in site.loops and (
+            isinstance(site.node, cst.Return) or site.loops[-1] is loop
+        )
+        if leaves and any(
             _contains(facts, loop, guard, compared) for guard in _inner(facts, loop, site)
         ):
             return "`break`" if isinstance(site.node, cst.Break) else "`return`"

@@ -26,10 +26,16 @@ def pointer_walk(facts: Facts, loop: Loop, logits: frozenset[str]) -> Walk | Non
     Both halves are needed: the position is loaded or selected through itself, *and* what the
     target said at that position is compared with a drafted token.
     """
-    movers = _movers(facts, loop, logits)
-    if not movers:
-        return None
-    pointers, links, how = _moved(facts, loop, movers, logits)
+    # What the target said is first taken for no link; where that leaves nothing, links and tokens
+    # came out of one container, and its name tells nothing.
+    return _walk(facts, loop, logits, logits) or _walk(facts, loop, logits, frozenset())
+
+
+def _walk(
+    facts: Facts, loop: Loop, logits: frozenset[str], barred: frozenset[str]
+) -> Walk | None:
+    movers = _movers(facts, loop, barred)
+    pointers, links, how = _moved(facts, loop, movers, barred)
     if not pointers:
         return None
     pointers = _with_copies(facts, loop, movers, pointers)
@@ -39,8 +45,8 @@ def pointer_walk(facts: Facts, loop: Loop, logits: frozenset[str]) -> Walk | Non
 
 
 def _movers(facts: Facts, loop: Loop, logits: frozenset[str]) -> frozenset[str]:
-    """Carried names that are assigned more than a constant, a count, or what the target said."""
-    carried = facts.carried(loop)
+    """Carried positions that are assigned more than a constant, a count, or what the target said."""
+    carried = facts.carried(loop) & _positions(facts, loop)
     return frozenset(
         name
         for bind in facts.inside(loop)
@@ -49,6 +55,22 @@ def _movers(facts: Facts, loop: Loop, logits: frozenset[str]) -> frozenset[str]:
         and not facts.counts(bind, name)
         and not any(load.base & logits for load in loads(bind.value))
     )
+
+
+def _positions(facts: Facts, loop: Loop) -> frozenset[str]:
+    """The names by which a loop indexes something, or that it asks to equal something."""
+    parts: list[cst.CSTNode] = [bind.value for bind in facts.inside(loop)]
+    parts += [site.node for site in facts.conditions if loop in site.loops]
+    parts += [store.value for store in facts.stores if store.value and loop in store.loops]
+    found = {name for part in parts for load in loads(part) for name in load.index | load.base}
+    for site in facts.compares:
+        if loop in site.loops and is_equality(site.node):
+            found.update(name for side in comparison_sides(site.node) for name in _bare(side))
+    # A position may be handed on under another name before it is used.
+    for bind in facts.inside(loop):
+        if bind.targets & found:
+            found |= names(bind.value)
+    return frozenset(found)
 
 
 def _moved(
@@ -78,6 +100,9 @@ def _loaded(
         if load.base & logits:
             continue
         seen = facts.behind(load.index_nodes, loop, stop=movers) & movers
+        if not seen and load.index and not any(isinstance(n, cst.Slice) for n in load.index_nodes):
+            # A level of nested maps: what is looked up in it is the next level.
+            seen = load.base & movers
         if seen:
             return load.base, f"`{min(seen)}` is looked up by itself in {_listed(load.base)}"
     return None
