@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import importlib
+import os
 import platform
 import re
 import subprocess
@@ -24,7 +25,6 @@ from . import gpu
 from .timing import Case, Timing, measure, wall_clock
 
 HERE = Path(__file__).parent
-THREADS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,8 @@ def header(bandwidth: float | None) -> Iterator[str]:
     now = datetime.datetime.now(datetime.UTC)
     yield f"date: {now:%Y-%m-%d %H:%M} UTC"
     yield f"commit: {commit()}"
-    yield f"cpu: {cpu_name()}, {THREADS} threads"
+    yield f"cpu: {cpu_name()}, {torch.get_num_threads()} threads"
+    yield f"load: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores before the run"
     if bandwidth is None:
         yield "gpu: none"
     else:
@@ -167,8 +168,10 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--unit", action="append", help="only this unit (repeatable)")
     parser.add_argument("--quick", action="store_true", help="fewer rounds, for a first look")
     parser.add_argument("--format", choices=("text", "markdown"), default="text")
+    # On a busy machine two threads wait for whichever of them has lost its core.
+    parser.add_argument("--threads", type=int, default=2, help="torch's CPU threads (default 2)")
     options = parser.parse_args(argv)
-    torch.set_num_threads(THREADS)
+    torch.set_num_threads(options.threads)
     bandwidth = gpu.copy_bandwidth() if torch.cuda.is_available() else None
     budget, least_rounds = (0.2, 3) if options.quick else (2.0, 10)
     markdown = options.format == "markdown"

@@ -16,9 +16,10 @@ import multiprocessing
 import os
 import sys
 import tempfile
+import time
 import warnings
 from collections.abc import Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -175,8 +176,15 @@ def compile_all(package: str, units: Iterable[str], targets: Iterable[str]) -> l
     # A forked copy of a process with threads may hang, so each worker starts afresh.
     fresh = multiprocessing.get_context("spawn")
     with private_cache(), ProcessPoolExecutor(min(8, os.cpu_count() or 1), fresh) as pool:
+        start = time.monotonic()
         futures = [pool.submit(compile_unit, *task) for task in tasks]
-        for (_, unit, target), future in zip(tasks, futures, strict=True):
+        of = dict(zip(futures, tasks, strict=True))
+        # Without a sign of life, a kernel that keeps an assembler busy for minutes looks like none.
+        for done, future in enumerate(as_completed(futures), 1):
+            _, unit, target = of[future]
+            seconds = time.monotonic() - start
+            sys.stderr.write(f"{done}/{len(tasks)} {unit} {target} after {seconds:.0f} s\n")
+        for future, (_, unit, target) in of.items():
             error = future.exception()
             outcomes += (
                 future.result()
