@@ -15,6 +15,7 @@ from .program.program import FunctionRef
 from .result import Call
 from .rules import Finding, Scope
 
+
 def may_build_mask(path: str, data: bytes) -> bool:
     """Whether a file is an attention backend that fills a matrix and closes it by infinities."""
     closes = (b"full(" in data and b"inf" in data) or b"eye(" in data

@@ -17,7 +17,7 @@ def read_methods(program: Program, package: str) -> Methods:
             if isinstance(node, ast.ClassDef):
                 fields = dict(_fields(node))
                 offered = _values(module, fields.get("method"))
-                if len(offered) > 1 and "ngram" in offered or _looks_speculative(fields, offered):
+                if (len(offered) > 1 and "ngram" in offered) or _looks_speculative(fields, offered):
                     return Methods(offered, _rejection(module, fields))
     return Methods()
 

@@ -26,14 +26,27 @@ def plugin_hits(
     """The findings in plug-ins, by the engine path that they change."""
     found: dict[EnginePath, list[Hit]] = {}
     for plugin in plugins:
-        reach = Reach(examiner.program, receivers)
-        reach.run(_entries(examiner.program, receivers, plugin))
+        reach = _reach(examiner.program, receivers, plugin, package)
         own = [one for one in reach.functions if not _lies_in(one.function.module, package)]
         logits = follow_named_logits(reach, receivers)
         hits = [hit for one in own for hit in _examine(examiner, one, logits.tainted.get(one))]
         for path in _changed(receivers, own, package):
             found.setdefault(path, []).extend(hits)
     return found
+
+
+def _reach(program: Program, receivers: Receivers, plugin: Plugin, package: str) -> Reach:
+    """What the entry point reaches, with all methods of the classes that it hands to the engine."""
+    reach = Reach(program, receivers)
+    reach.run(_entries(program, plugin))
+    handed: set[tuple[str, str]] = set()
+    while True:
+        own = [cls for cls in reach.classes if not _lies_in(cls.module, package)]
+        new = [cls for cls in own if cls.key not in handed]
+        if not new:
+            return reach
+        handed.update(cls.key for cls in new)
+        reach.run(entry for cls in new for entry in _methods(cls))
 
 
 def _examine(examiner: Examiner, reached: Reached, logits: set[str] | None) -> Iterator[Hit]:
@@ -44,7 +57,7 @@ def _examine(examiner: Examiner, reached: Reached, logits: set[str] | None) -> I
 
 
 def _entries(
-    program: Program, receivers: Receivers, plugin: Plugin
+    program: Program, plugin: Plugin
 ) -> Iterator[tuple[FunctionRef, ClassRef | None]]:
     """The entry function, and the methods of the plug-in's classes that strings name."""
     entry = program.dotted(plugin.value.partition("[")[0].strip())
@@ -54,12 +67,12 @@ def _entries(
         yield entry, None
     elif isinstance(entry, ClassRef):
         module = entry.module
-        yield from _methods(program, entry)
+        yield from _methods(entry)
     if module is None:
         return
     top = module.name.partition(".")[0]
     for cls in _named_classes(program, module, top):
-        yield from _methods(program, cls)
+        yield from _methods(cls)
 
 
 def _named_classes(program: Program, module: Module, top: str) -> Iterator[ClassRef]:
@@ -72,7 +85,7 @@ def _named_classes(program: Program, module: Module, top: str) -> Iterator[Class
                     yield found
 
 
-def _methods(program: Program, cls: ClassRef) -> Iterator[tuple[FunctionRef, ClassRef]]:
+def _methods(cls: ClassRef) -> Iterator[tuple[FunctionRef, ClassRef]]:
     for node in cls.node.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield FunctionRef(cls.module, node, cls), cls

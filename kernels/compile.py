@@ -95,7 +95,7 @@ def full_signature(variant: Variant) -> dict[str, str]:
 def compile_variant(variant: Variant, unit: str, target: Target) -> Outcome:
     """Compile one variant for one target; no GPU is touched."""
     # A unit's `variants.py` imports this module on machines without Triton, too.
-    import triton  # noqa: PLC0415
+    import triton
 
     head = (unit, variant.kernel.__name__, variant.label, variant.num_warps, target.name)
     log = io.StringIO()

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import ast
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeGuard
 
@@ -151,7 +151,7 @@ def _spread(reached: Reached, receivers: Receivers, names: set[str], flow: _Flow
             return found
 
 
-def _bound_names(targets: list[ast.expr]) -> Iterable[str]:
+def _bound_names(targets: Sequence[ast.expr]) -> Iterable[str]:
     for target in targets:
         for node in ast.walk(target):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):

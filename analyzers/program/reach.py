@@ -80,7 +80,7 @@ class Reach:
         self._receivers = receivers
         self._queue: deque[Reached] = deque()
         self._seen: dict[tuple[str, int, tuple[str, str] | None], Reached] = {}
-        self._instantiated: set[tuple[str, str]] = set()
+        self._instantiated: dict[tuple[str, str], ClassRef] = {}
         self._subclasses: dict[tuple[str, str], list[ClassRef]] = defaultdict(list)
         self._virtual: dict[tuple[str, str], dict[str, list[tuple[Reached, ast.expr]]]] = (
             defaultdict(lambda: defaultdict(list))
@@ -89,7 +89,7 @@ class Reach:
         self.edges: dict[Reached, list[Edge]] = defaultdict(list)
 
     def run(self, entries: Iterable[tuple[FunctionRef, ClassRef | None]]) -> None:
-        """Follow everything that the entry functions call or mention."""
+        """Follow everything that the entry functions call or mention; may be called again."""
         for function, receiver in entries:
             self._push(function, receiver, None, None)
         while self._queue and len(self.functions) < MAX_FUNCTIONS:
@@ -119,6 +119,11 @@ class Reach:
             self._queue.append(target)
         if via is not None and site is not None:
             self.edges[via].append(Edge(site, target))
+
+    @property
+    def classes(self) -> tuple[ClassRef, ...]:
+        """The classes that reached code instantiates or names."""
+        return tuple(self._instantiated.values())
 
     def of_receiver(self, receiver: ClassRef) -> list[Reached]:
         """The methods that were reached on instances of a class."""
@@ -196,7 +201,7 @@ class Reach:
     def _instantiate(self, cls: ClassRef) -> None:
         if cls.key in self._instantiated:
             return
-        self._instantiated.add(cls.key)
+        self._instantiated[cls.key] = cls
         for ancestor in self._program.ancestry(cls)[1:]:
             self._subclasses[ancestor.key].append(cls)
             for name, sites in list(self._virtual[ancestor.key].items()):

@@ -15,7 +15,6 @@ from ..shapes.outline import Outline
 from ..shapes.view import FunctionView
 from .rule import Example, Finding, Rule, Scope
 
-
 _AND = m.BinaryOperation(operator=m.BitAnd()) | m.Call(
     func=m.Attribute(attr=m.Name("logical_and") | m.Name("bitwise_and"))
 )

@@ -40,7 +40,7 @@ class LongestPrefix(Rule):
                 continue
             for bind in facts.inside(loop):
                 length = _length(facts, loop, bind)
-                if length and _bounds_output(facts, loop, length, view.logits):
+                if length and _bounds_output(facts, loop, bind, length, view.logits):
                     yield self.at(
                         view,
                         loop.node,
@@ -60,6 +60,19 @@ def kernel(out_ptr, ratio_ptr, coin_ptr, target_ptr, width):
             kept = i + 1
     for i in range(kept):
         tl.store(out_ptr + i, tl.load(target_ptr + i))
+"""
+        ),
+        Example(
+            """
+def kernel(out_ptr, token_ptr, target_ptr, coin_ptr, width):
+    kept = 0
+    joint = 1.0
+    for i in range(width):
+        joint = joint * tl.load(target_ptr + i)
+        if tl.load(coin_ptr + i) <= joint:
+            kept = i + 1
+    for i in range(kept):
+        tl.store(out_ptr + i, tl.load(token_ptr + i))
 """
         ),
     )
@@ -120,16 +133,18 @@ def _reads_at(facts: Facts, loop: Loop, guard: cst.BaseExpression) -> bool:
     )
 
 
-def _bounds_output(facts: Facts, loop: Loop, length: str, logits: frozenset[str]) -> bool:
-    """Whether a later loop over that length writes what the target said, place by place."""
+def _bounds_output(
+    facts: Facts, loop: Loop, bind: Bind, length: str, logits: frozenset[str]
+) -> bool:
+    """Whether a later loop over that length writes, and the target decided the test or the value."""
+    decided = bool(facts.behind(bind.guards, loop) & logits)
     for other in facts.loops:
         if other is loop or not other.counts or other.source is None:
             continue
         if length not in names(other.source):
             continue
         for store in facts.stores:
-            if other in store.loops and store.value is not None and (
-                facts.behind([store.value], other) & logits
-            ):
-                return True
+            if other in store.loops and store.value is not None:
+                if decided or facts.behind([store.value], other) & logits:
+                    return True
     return False

@@ -100,7 +100,8 @@ def _width(node: cst.CSTNode) -> cst.BaseExpression | None:
     place = 1 if m.matches(function.value, m.Name("torch")) else 0
     named = [arg.value for arg in call.args if arg.keyword and arg.keyword.value == "k"]
     plain = [arg.value for arg in call.args if arg.keyword is None]
-    return (named or plain[place : place + 1] or [None])[0]
+    widths = named or plain[place : place + 1]
+    return widths[0] if widths else None
 
 
 def _is_wide(width: cst.BaseExpression) -> bool:

@@ -7,7 +7,7 @@ field by the node. Chains of attributes (`self.parents`) count as one name.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cache, lru_cache
 
@@ -56,8 +56,9 @@ def is_constant(node: cst.CSTNode) -> bool:
 
 
 # Fields of nodes that hold only layout.
-_LAYOUT = ("whitespace", "leading", "trailing", "lpar", "rpar", "lbra", "rbra", "comma", "header")
-_LAYOUT += ("footer", "semicolon", "dot", "equal", "lbracket", "rbracket", "lbrace", "rbrace")
+_LAYOUT = tuple(
+    ["whitespace", "leading", "trailing", "header", "footer", "lpar", "rpar", "lbra", "rbra", "comma", "semicolon", "dot", "equal"]
+)
 
 
 @cache
@@ -182,6 +183,6 @@ def _pointer(node: cst.Call, address: cst.BaseExpression) -> Load:
     return _made(node, leaf, offsets)
 
 
-def _made(node: cst.CSTNode, base: cst.CSTNode, index: list[cst.CSTNode]) -> Load:
+def _made(node: cst.CSTNode, base: cst.CSTNode, index: Sequence[cst.CSTNode]) -> Load:
     found = frozenset(name for part in index for name in names(part))
     return Load(node, names(base), found, tuple(index))

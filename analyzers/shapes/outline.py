@@ -9,7 +9,6 @@ from typing import Any
 
 from ..program.module import FunctionNode
 
-
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 # Calls that look up or compare without an operator.
 _LOOKUPS = frozenset({"get", "eq", "ne"})

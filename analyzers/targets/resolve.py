@@ -62,14 +62,14 @@ def open_target(
         yield _in_folder(target, path)
         return
     # What reads archives and requirements takes time to import, and most runs need neither.
-    from .packed import packed_target  # noqa: PLC0415
+    from .packed import packed_target
 
     with packed_target(printable(target), path or _fetched(target, progress)) as packed:
         yield packed
 
 
 def _fetched(requirement: str, progress: Callable[[str], None]) -> Path:
-    from .requirement import fetch  # noqa: PLC0415
+    from .requirement import fetch
 
     return fetch(requirement, progress)
 
