@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 Form = Callable[[], object]
@@ -30,7 +30,7 @@ class Case:
 
     unit: str
     label: str
-    forms: dict[str, Callable[[], object]]
+    forms: Mapping[str, Form]
     bytes_moved: int = 0
 
 
