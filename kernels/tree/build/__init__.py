@@ -17,6 +17,8 @@ FORMS = ("auto", "reference", "vectorised", "kernel")
 INTS = (torch.int32, torch.int64)
 MAX_BUDGET = 1024
 MAX_CANDIDATES = 1024
+# Up to so many nodes in all, a heap on the host is quicker than the calls of the vectorised form.
+FEW_NODES = 24
 
 
 def build(
@@ -44,7 +46,8 @@ def build(
             the nearest of the two.
         spine_first: put the chain of every position's best candidate ahead of all other nodes.
         max_siblings: the most children of a node, at least 1; unbounded when None.
-        form: "auto" takes the kernel on a GPU and the vectorised form elsewhere.
+        form: "auto" takes the kernel on a GPU; on a CPU, where reading a tensor waits for nothing,
+            the heap for up to 24 nodes in all and the vectorised form for more.
 
     Returns:
         A `Tree` of width N; `count` is below its budget only where nothing else is possible.
@@ -59,16 +62,25 @@ def build(
     requests, positions, candidates = ids.shape
     if 0 in (requests, positions, candidates, budget):
         return Tree(*reference.pack([[]] * requests, budget, ids.device))
-    if form == "reference":
-        return Tree(*reference.build(ids, logp, budget, budgets, spine_first, max_siblings))
-    if form == "vectorised" or (form == "auto" and not ids.is_cuda):
-        return Tree(*vectorised.build(ids, logp, budget, budgets, spine_first, max_siblings))
+    chosen = _chosen(form, ids, budget)
+    if chosen != "kernel":
+        host = reference if chosen == "reference" else vectorised
+        return Tree(*host.build(ids, logp, budget, budgets, spine_first, max_siblings))
     # A machine without a GPU may be without Triton.
     from . import kernel  # noqa: PLC0415
 
     out = kernel.outputs(ids, budget)
     kernel.build(out, ids, logp, budgets, spine_first, max_siblings)
     return Tree(*out)
+
+
+def _chosen(form: Form, ids: torch.Tensor, budget: int) -> Form:
+    if form != "auto":
+        return form
+    if ids.is_cuda:
+        return "kernel"
+    few = ids.device.type == "cpu" and len(ids) * budget <= FEW_NODES
+    return "reference" if few else "vectorised"
 
 
 def _check(

@@ -1,4 +1,4 @@
-"""Best-first build in one launch: every row of the tree offers its next child, the best is taken."""
+"""Best-first build in one launch: each row offers its next child, and the best offer is taken."""
 
 # A jitted function's arguments are Triton's own types, which have no annotations.
 # mypy: disable-error-code="no-untyped-def, untyped-decorator, no-untyped-call"
