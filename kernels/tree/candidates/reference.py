@@ -36,5 +36,6 @@ def best_of(line: list[float], k: int, temperature: float) -> list[tuple[int, fl
     top = value[order[0]]
     if top == -math.inf:
         return [(token, -math.inf) for token in order]
-    normaliser = top + math.log(sum(math.exp(x - top) for x in value))
-    return [(token, value[token] - normaliser) for token in order]
+    # Subtracted one after the other: beside a huge `top` the logarithm would round away.
+    log_sum = math.log(sum(math.exp(x - top) for x in value))
+    return [(token, value[token] - top - log_sum) for token in order]
