@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -89,10 +90,8 @@ def _legacy_workers(
 ) -> Iterator[tuple[ClassRef, FunctionRef | None]]:
     """The workers of the engine before V1, which platforms name in strings."""
     seen: set[tuple[str, str]] = set()
-    for module in program.siblings(f"{package}.platforms"):
-        for name in _dotted_strings(module, package):
-            if name.startswith((f"{package}.v1.", f"{package}.platforms.")):
-                continue
+    for data in program.sources(f"{package}.platforms"):
+        for name in _dotted_strings(data, package):
             found = program.dotted(name)
             factory = found if isinstance(found, FunctionRef) else None
             classes = [found] if isinstance(found, ClassRef) else []
@@ -104,17 +103,10 @@ def _legacy_workers(
                     yield cls, factory
 
 
-def _dotted_strings(module: Module, package: str) -> Iterator[str]:
-    if f'"{package}.'.encode() not in module.source and f"'{package}.".encode() not in module.source:
-        return
-    for node in ast.walk(module.tree):
-        if (
-            isinstance(node, ast.Constant)
-            and isinstance(node.value, str)
-            and node.value.startswith(f"{package}.")
-            and node.value.replace(".", "").replace("_", "").isalnum()
-        ):
-            yield node.value
+def _dotted_strings(data: bytes, package: str) -> Iterator[str]:
+    """Quoted dotted names outside the V1 engine, in source order and each once."""
+    named = re.compile(rb"[\"'](" + re.escape(package).encode() + rb"\.(?!v1\.|platforms\.)[\w.]+)[\"']")
+    yield from dict.fromkeys(found.decode("ascii", "ignore") for found in named.findall(data))
 
 
 def default_path(

@@ -16,7 +16,6 @@ from .program.reach import Reach, Reached
 from .program.receivers import Receivers
 from .result import Call, Stage, StageVerdict
 from .rules import Finding, Rule, Scope, all_rules
-from .shapes.outline import Outline, outline
 from .shapes.view import FunctionView
 
 # Preparing a step's inputs is a few calls deep, and stays in the package of the runner.
@@ -40,7 +39,6 @@ class Examiner:
     program: Program
     receivers: Receivers
     failures: dict[str, str] = field(default_factory=dict)
-    _outlines: dict[int, Outline] = field(default_factory=dict)
 
     def engine(self, engine: Engine) -> list[Hit]:
         """Every finding on an engine path.
@@ -100,15 +98,13 @@ class Examiner:
         only: StageVerdict | None = None,
     ) -> list[Hit]:
         """The findings of the rules of one scope in one function; `only` those for a verdict."""
-        key = id(function.node)
-        if key not in self._outlines:
-            self._outlines[key] = outline(function.node)
+        outline = self.receivers.survey(function).outline
         view: FunctionView | None = None
         hits: list[Hit] = []
         for rule in all_rules():
             if rule.scope is not scope or only not in {None, rule.supports}:
                 continue
-            if rule.gate(self._outlines[key]):
+            if rule.gate(outline):
                 view = view or FunctionView(
                     function.module.source, function.node, function.symbol, frozenset(logits)
                 )

@@ -6,7 +6,6 @@ import ast
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign
@@ -97,75 +96,3 @@ def imported_names(
         base = ".".join([*kept, statement.module] if statement.module else kept)
     for alias in statement.names:
         yield alias.asname or alias.name, Import(base, alias.name)
-
-
-@dataclass(frozen=True, slots=True)
-class Mentions:
-    """The nodes of one function that name something, each kind in source order."""
-
-    names: tuple[ast.Name, ...]
-    attributes: tuple[ast.Attribute, ...]
-    calls: tuple[ast.Call, ...]
-    stores: tuple[ast.Assign | ast.AnnAssign, ...]
-    imports: tuple[ast.Import | ast.ImportFrom, ...]
-    returns: tuple[ast.Return, ...]
-
-
-_KINDS = {
-    ast.Name: 0,
-    ast.Attribute: 1,
-    ast.Call: 2,
-    ast.Assign: 3,
-    ast.AnnAssign: 3,
-    ast.Import: 4,
-    ast.ImportFrom: 4,
-    ast.Return: 5,
-}
-
-
-def collect_mentions(function: FunctionNode) -> Mentions:
-    """Sort the nodes of a function by kind in one pass.
-
-    `ast.walk` asks every node for its field names; reading the instance dictionaries instead takes
-    a third of the time, and this pass is most of what an inspection does.
-    """
-    found: tuple[list[Any], ...] = ([], [], [], [], [], [])
-    stack: list[Any] = [function]
-    while stack:
-        node = stack.pop()
-        kind = _KINDS.get(type(node))
-        if kind is not None:
-            found[kind].append(node)
-        elif isinstance(node, ast.For | ast.AsyncFor | ast.comprehension):
-            found[_KINDS[ast.Assign]].extend(_iterated(node.target, node.iter))
-        for value in node.__dict__.values():
-            if isinstance(value, ast.AST):
-                stack.append(value)
-            elif isinstance(value, list):
-                stack.extend(item for item in value if isinstance(item, ast.AST))
-    return Mentions(*(tuple(sorted(nodes, key=_position)) for nodes in found))
-
-
-def _iterated(target: ast.expr, source: ast.expr) -> Iterator[ast.Assign]:
-    """What is iterated over reaches the loop's variables like an assignment.
-
-    A counter of `enumerate` gets nothing, and the variables of `zip` each get their own.
-    """
-    if isinstance(source, ast.Call) and isinstance(source.func, ast.Name):
-        parts = target.elts if isinstance(target, ast.Tuple) else []
-        plain = not any(isinstance(argument, ast.Starred) for argument in source.args)
-        if source.func.id == "range":
-            return
-        if source.func.id == "enumerate" and len(parts) == 2 and source.args:
-            yield from _iterated(parts[1], source.args[0])
-            return
-        if source.func.id == "zip" and plain and len(parts) == len(source.args):
-            for part, argument in zip(parts, source.args, strict=True):
-                yield from _iterated(part, argument)
-            return
-    bound = ast.Assign(targets=[target], value=source)
-    yield ast.copy_location(bound, target)
-
-
-def _position(node: ast.expr | ast.stmt) -> tuple[int, int]:
-    return node.lineno, node.col_offset

@@ -10,6 +10,8 @@ from .module import FunctionNode, Module, parse_module
 
 # Packages that a step calls into but that never decide which draft tokens are kept.
 OUTSIDE = (
+    "_aiter_ops",
+    "_custom_ops",
     "compilation",
     "config",
     "distributed",
@@ -19,15 +21,30 @@ OUTSIDE = (
     "inputs",
     "logger",
     "lora",
+    "model_executor.custom_op",
+    "model_executor.layers.attention",
+    "model_executor.layers.fused_moe",
+    "model_executor.layers.quantization",
+    "model_executor.layers.rotary_embedding",
+    "model_executor.model_loader",
     "model_executor.models",
+    "model_executor.offloader",
+    "models",
     "multimodal",
+    "platforms",
+    "pooling_params",
     "profiler",
     "reasoning",
+    "sampling_params",
     "tokenizers",
     "tool_parsers",
     "tracing",
     "transformers_utils",
     "usage",
+    "utils.deep_gemm",
+    "v1.attention.backends",
+    "v1.core",
+    "v1.kv_cache_interface",
 )
 # How many re-exports a name may pass through before we stop believing that it leads anywhere.
 MAX_HOPS = 8
@@ -127,18 +144,32 @@ class Program:
 
     def siblings(self, package: str) -> Iterator[Module]:
         """The modules that lie directly in a package."""
+        for path in self._beside(package):
+            stem = path.removesuffix(".py").rpartition("/")[2]
+            module = self.module(package if stem == "__init__" else f"{package}.{stem}")
+            if module is not None:
+                yield module
+
+    def sources(self, package: str) -> Iterator[bytes]:
+        """The bytes of the files that lie directly in a package, unparsed."""
+        for path in self._beside(package):
+            try:
+                yield self._read(path)
+            except OSError as error:
+                self.failures[path] = str(error)
+
+    def _beside(self, package: str) -> list[str]:
         folder = package.replace(".", "/") + "/"
-        for path in sorted(self._paths):
-            stem, _, ending = path.removeprefix(folder).partition(".")
-            if path.startswith(folder) and "/" not in stem and ending == "py":
-                module = self.module(f"{package}.{stem}")
-                if module is not None:
-                    yield module
+        return sorted(
+            path
+            for path in self._paths
+            if path.startswith(folder) and path.endswith(".py") and "/" not in path[len(folder) :]
+        )
 
     def is_outside(self, name: str) -> bool:
         """Whether a module lies in a part that is not followed."""
         parts = name.split(".")
-        return any(".".join(parts[:end]) in self._outside for end in (2, 3))
+        return any(".".join(parts[:end]) in self._outside for end in (2, 3, 4))
 
     def resolve(self, module: Module, name: str, hops: int = 0) -> Resolved | None:
         """What a bare name means at the top level of `module`."""

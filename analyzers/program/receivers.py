@@ -7,8 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .module import Import, Mentions, Module, collect_mentions, imported_names
+from .module import Import, Module, imported_names
 from .program import ClassRef, FunctionRef, Program, Resolved
+from .survey import Survey, survey
 
 # A type is followed through at most so many assignments.
 MAX_STEPS = 6
@@ -20,7 +21,7 @@ class Scope:
 
     function: FunctionRef
     receiver: ClassRef | None
-    mentions: Mentions
+    mentions: Survey
     imports: dict[str, Import]
     locals: dict[str, list[ast.expr]]
     annotations: dict[str, ast.expr]
@@ -31,7 +32,7 @@ class Scope:
         return self.function.module
 
 
-def open_scope(function: FunctionRef, receiver: ClassRef | None, mentions: Mentions) -> Scope:
+def open_scope(function: FunctionRef, receiver: ClassRef | None, mentions: Survey) -> Scope:
     """Collect a function's own imports, parameters and assignments."""
     scope = Scope(function, receiver, mentions, {}, defaultdict(list), {})
     arguments = function.node.args
@@ -64,17 +65,22 @@ class Receivers:
         self._attributes: dict[tuple[str, str], dict[str, list[tuple[Scope, ast.expr]]]] = {}
         self._held: dict[tuple[tuple[str, str], str], tuple[ClassRef, ...]] = {}
         self._scopes: dict[tuple[int, tuple[str, str] | None], Scope] = {}
-        self._mentions: dict[int, Mentions] = {}
+        self._surveys: dict[int, Survey] = {}
 
     def scope(self, function: FunctionRef, receiver: ClassRef | None) -> Scope:
         """The scope of a function as a method of `receiver`; each is opened once."""
         node = id(function.node)
         key = (node, receiver.key if receiver else None)
         if key not in self._scopes:
-            if node not in self._mentions:
-                self._mentions[node] = collect_mentions(function.node)
-            self._scopes[key] = open_scope(function, receiver, self._mentions[node])
+            self._scopes[key] = open_scope(function, receiver, self.survey(function))
         return self._scopes[key]
+
+    def survey(self, function: FunctionRef) -> Survey:
+        """What a function names and is made of; each is surveyed once."""
+        key = id(function.node)
+        if key not in self._surveys:
+            self._surveys[key] = survey(function.node)
+        return self._surveys[key]
 
     def resolve(self, scope: Scope, expression: ast.expr) -> Resolved | None:
         """What a name or dotted name means inside a function."""

@@ -11,7 +11,7 @@ import libcst.matchers as m
 from ..result import Stage, StageVerdict
 from ..shapes.expressions import Load, loads, names, walk
 from ..shapes.facts import Facts, Loop, comparison_sides, is_equality
-from ..shapes.outline import Outline
+from ..program.survey import Outline
 from ..shapes.view import FunctionView
 from .rule import Example, Finding, Rule, Scope
 
@@ -37,7 +37,7 @@ class AncestorPropagation(Rule):
         gathers = {"gather", "take_along_dim", "index_select"} & outline.called
         reads = ast.Subscript in outline.looped or bool(gathers)
         tests = {ast.Eq, ast.NotEq, ast.BitAnd} & outline.operators
-        return outline.loops > 0 and reads and bool(tests or "logical_and" in outline.called)
+        return outline.moving and reads and bool(tests or "logical_and" in outline.called)
 
     def find(self, view: FunctionView) -> Iterator[Finding]:
         facts = view.facts

@@ -11,7 +11,7 @@ import libcst.matchers as m
 from ..result import Stage, StageVerdict
 from ..shapes.expressions import names, walk
 from ..shapes.facts import Facts
-from ..shapes.outline import Outline
+from ..program.survey import Outline
 from ..shapes.view import FunctionView
 from .rule import Example, Finding, Rule, Scope
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ..result import Stage, StageVerdict
 from ..shapes.compiled import external_calls
-from ..shapes.outline import Outline
+from ..program.survey import Outline
 from ..shapes.view import FunctionView
 from .rule import Example, Finding, Rule, Scope
 

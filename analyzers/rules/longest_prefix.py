@@ -11,7 +11,7 @@ import libcst.matchers as m
 from ..result import Stage, StageVerdict
 from ..shapes.expressions import is_constant, loads, names
 from ..shapes.facts import Bind, Facts, Loop
-from ..shapes.outline import Outline
+from ..program.survey import Outline
 from ..shapes.view import FunctionView
 from ..shapes.walks import pointer_walk
 from .rule import Example, Finding, Rule, Scope

@@ -9,7 +9,7 @@ import libcst as cst
 from ..result import Stage, StageVerdict
 from ..shapes.expressions import Load, loads, names, walk
 from ..shapes.facts import Facts, Store
-from ..shapes.outline import Outline
+from ..program.survey import Outline
 from ..shapes.view import FunctionView
 from .rule import Example, Finding, Rule, Scope
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..result import Stage, StageVerdict
-from ..shapes.outline import Outline
+from ..program.survey import Outline
 from ..shapes.paths import cumulative_products, enumerates_paths
 from ..shapes.view import FunctionView
 from .rule import Example, Finding, Rule, Scope

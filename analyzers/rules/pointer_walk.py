@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..result import Stage, StageVerdict
-from ..shapes.outline import Outline
+from ..program.survey import Outline
 from ..shapes.view import FunctionView
 from ..shapes.walks import pointer_walk
 from .rule import Example, Finding, Rule, Scope
@@ -24,7 +24,7 @@ class PointerWalk(Rule):
     scope = Scope.LOGITS
 
     def gate(self, outline: Outline) -> bool:
-        return outline.looks_in_loops or outline.recursive
+        return outline.moving or outline.recursive
 
     def find(self, view: FunctionView) -> Iterator[Finding]:
         for loop in view.facts.rounds:

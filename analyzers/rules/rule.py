@@ -12,7 +12,7 @@ from typing import ClassVar
 import libcst as cst
 
 from ..result import Stage, StageVerdict
-from ..shapes.outline import Outline
+from ..program.survey import Outline
 from ..shapes.view import FunctionView
 
 

@@ -82,12 +82,12 @@ def children(node: cst.CSTNode) -> list[cst.CSTNode]:
 
 
 def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
-    """All nodes of code below an expression, itself first."""
+    """All nodes of code below an expression, itself first, in source order."""
     stack = [node]
     while stack:
         current = stack.pop()
         yield current
-        stack.extend(children(current))
+        stack.extend(reversed(children(current)))
 
 
 @lru_cache(maxsize=1 << 15)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import libcst as cst
-from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 
 from ..program.module import FunctionNode
+from .expressions import walk
 from .facts import Facts, collect
 
 
@@ -30,9 +30,6 @@ class FunctionView:
     logits: frozenset[str] = frozenset()
     _tree: cst.FunctionDef | None = field(default=None, init=False)
     _facts: Facts | None = field(default=None, init=False)
-    _module: cst.Module | None = field(default=None, init=False)
-    _offset: int = field(default=0, init=False)
-    _spans: Mapping[cst.CSTNode, CodeRange] | None = field(default=None, init=False)
 
     @property
     def tree(self) -> cst.FunctionDef:
@@ -55,13 +52,10 @@ class FunctionView:
     def _parse(self) -> cst.FunctionDef:
         lines = self.source.decode("utf-8", "replace").splitlines(keepends=True)
         text = "".join(lines[self.node.lineno - 1 : self.node.end_lineno])
-        # An indented function stands in a block; one more line on top keeps the indentation.
-        self._offset = self.node.lineno - 1
+        # An indented function stands in a block.
         if self.node.col_offset:
             text = f"if True:\n{text}"
-            self._offset -= 1
-        self._module = cst.parse_module(text)
-        statement: cst.CSTNode = self._module.body[0]
+        statement: cst.CSTNode = cst.parse_module(text).body[0]
         if isinstance(statement, cst.If):
             statement = statement.body.body[0]
         return cst.ensure_type(statement, cst.FunctionDef)
@@ -69,16 +63,36 @@ class FunctionView:
     def span(self, node: cst.CSTNode) -> tuple[int, int, int]:
         """First line, column and last line of a node in the file, counted from 1.
 
-        Positions cost three times as much as parsing, so they are resolved for findings only.
+        libcst resolves positions by writing the function out again, which costs three times as
+        much as parsing; the `ast` has them, so the nodes of one kind are matched by their order.
         """
-        if self._spans is None and self._module is not None:
-            wrapper = MetadataWrapper(self._module, unsafe_skip_copy=True)
-            self._spans = wrapper.resolve(PositionProvider)
-        if self._spans is None:
-            raise ValueError("expected a node of the parsed function, found none parsed")
-        found = self._spans[node]
-        start, end = found.start, found.end
-        return start.line + self._offset, start.column + 1, end.line + self._offset
+        kind = _TWINS[type(node)]
+        mine = [other for other in walk(self.tree) if type(other) in _TWINS]
+        same = [other for other in mine if _TWINS[type(other)] is kind]
+        place = next(place for place, other in enumerate(same) if other is node)
+        twins = [other for other in ast.walk(self.node) if isinstance(other, kind)]
+        twins.sort(key=_order)
+        found = twins[place]
+        return found.lineno, found.col_offset + 1, found.end_lineno or found.lineno
+
+
+_Positioned = ast.stmt | ast.expr
+# The kinds of nodes that findings are made at, with their counterparts.
+_TWINS: dict[type[cst.CSTNode], type[_Positioned]] = {
+    cst.For: ast.For,
+    cst.While: ast.While,
+    cst.FunctionDef: ast.FunctionDef,
+    cst.Assign: ast.Assign,
+    cst.AnnAssign: ast.AnnAssign,
+    cst.AugAssign: ast.AugAssign,
+    cst.NamedExpr: ast.NamedExpr,
+    cst.Call: ast.Call,
+}
+
+
+def _order(node: _Positioned) -> tuple[int, int, int, int]:
+    # Of two that begin together, the outer one comes first, as it does in libcst.
+    return node.lineno, node.col_offset, -(node.end_lineno or 0), -(node.end_col_offset or 0)
 
 
 def view_of_source(source: str, logits: Iterable[str] = ()) -> FunctionView:
