@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ddtree.kernels.tree.build import Form, Tree, build, kernel, vectorised
 from ddtree.kernels.tree.build.tables import pairs
+from ddtree.kernels.tree.candidates import candidates
 
 from .drafts import INF, KINDS, budgets, check_tree, drafts, head, ragged, same
 from .no_sync import no_host_sync
@@ -250,6 +251,31 @@ def test_batch_without_requests_positions_or_nodes(form: Form, device: torch.dev
         tree = build(ids, torch.zeros(shape, device=device), nodes, form=form)
         check_tree(tree, nodes)
         assert tree.count.tolist() == [0] * shape[0]
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("spine_first", [False, True])
+@pytest.mark.parametrize("kind", ["spread", "ties", "certain"])
+def test_ranked_candidates_are_taken_as_they_are(
+    kind: str, spine_first: bool, form: Form, device: torch.device
+) -> None:
+    ids, logp = drafts(6, kind, (2, 5, 7), repeats=False, device=device)
+    logp[0, 3, 2:] = logp[1, 4] = -INF
+    logp, order = logp.sort(dim=-1, descending=True, stable=True)
+    ids = ids.gather(-1, order)
+    tree = build(ids, logp, 25, spine_first=spine_first, max_siblings=3, ranked=True, form=form)
+    check_tree(tree, 25)
+    assert same(
+        tree, build(ids, logp, 25, spine_first=spine_first, max_siblings=3, form="reference")
+    )
+
+
+def test_candidates_need_no_ranking(device: torch.device) -> None:
+    logits = torch.randn(2, 4, 50, generator=torch.Generator().manual_seed(0)).to(device)
+    logits[0, 1, 3], logits[0, 2] = float("nan"), -INF
+    logits[1, 0, :6] = 2.0
+    ids, logp = candidates(logits, 8)
+    assert same(build(ids, logp, 40, ranked=True), build(ids, logp, 40, form="reference"))
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -29,6 +29,7 @@ def build(
     budgets: torch.Tensor | None = None,
     spine_first: bool = False,
     max_siblings: int | None = None,
+    ranked: bool = False,
     form: Form = "auto",
 ) -> Tree:
     """Choose the nodes of the highest cumulative log-probability, best first.
@@ -46,6 +47,9 @@ def build(
             the nearest of the two.
         spine_first: put the chain of every position's best candidate ahead of all other nodes.
         max_siblings: the most children of a node, at least 1; unbounded when None.
+        ranked: the caller's word that the candidates are as `candidates` returns them: distinct,
+            best first, no NaN, none above 0. They are then taken as they are; if the word is
+            broken, the result need not be a tree.
         form: "auto" takes the kernel on a GPU; on a CPU, where reading a tensor waits for nothing,
             the heap for up to 24 nodes in all and the vectorised form for more.
 
@@ -65,12 +69,12 @@ def build(
     chosen = _chosen(form, ids, budget)
     if chosen != "kernel":
         host = reference if chosen == "reference" else vectorised
-        return Tree(*host.build(ids, logp, budget, budgets, spine_first, max_siblings))
+        return Tree(*host.build(ids, logp, budget, budgets, spine_first, max_siblings, ranked))
     # A machine without a GPU may be without Triton.
-    from . import kernel  # noqa: PLC0415
+    from . import kernel
 
     out = kernel.outputs(ids, budget)
-    kernel.build(out, ids, logp, budgets, spine_first, max_siblings)
+    kernel.build(out, ids, logp, budgets, spine_first, max_siblings, ranked)
     return Tree(*out)
 
 

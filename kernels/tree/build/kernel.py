@@ -11,29 +11,43 @@ import triton.language as tl
 
 # The bits of an infinite cost, above 32 bits of whatever breaks ties.
 IMPOSSIBLE = tl.constexpr(0x7F800000 << 32)
+INDEX = tl.constexpr(0xFFFFFFFF)
 
 
 @triton.jit
-def _next_candidate(ids_ptr, logp_ptr, line, candidates, after, CANDIDATES: tl.constexpr):
-    """The best candidate of one position that comes after `after`: its cost's bits, its index."""
-    lane = tl.arange(0, CANDIDATES)
-    inside = lane < candidates
-    token = tl.load(ids_ptr + line + lane, mask=inside, other=-1)
-    logp = tl.load(logp_ptr + line + lane, mask=inside, other=float("-inf"))
+def _cost_bits(logp):
     # A comparison with NaN is false; what it guards is then infinite.
     cost = tl.where(logp >= 0, 0.0, tl.where(logp < 0, -logp, float("inf")))
-    key = (cost.to(tl.int32, bitcast=True).to(tl.int64) << 32) | lane
-    found = tl.min(tl.where(key > after, key, IMPOSSIBLE))
-    repeated = _is_repeated(token, lane, found, inside)
-    while repeated > 0:
-        found = tl.min(tl.where(key > found, key, IMPOSSIBLE))
+    return cost.to(tl.int32, bitcast=True).to(tl.int64) << 32
+
+
+@triton.jit
+def _next_candidate(
+    ids_ptr, logp_ptr, line, candidates, after, CANDIDATES: tl.constexpr, RANKED: tl.constexpr
+):
+    """The best candidate of one position that comes after `after`: its cost's bits, its index."""
+    if RANKED:
+        index = (after & INDEX).to(tl.int32) + 1
+        inside = index < candidates
+        logp = tl.load(logp_ptr + line + index, mask=inside, other=float("-inf"))
+        found = _cost_bits(logp) | index
+    else:
+        lane = tl.arange(0, CANDIDATES)
+        inside = lane < candidates
+        token = tl.load(ids_ptr + line + lane, mask=inside, other=-1)
+        logp = tl.load(logp_ptr + line + lane, mask=inside, other=float("-inf"))
+        key = _cost_bits(logp) | lane
+        found = tl.min(tl.where(key > after, key, IMPOSSIBLE))
         repeated = _is_repeated(token, lane, found, inside)
+        while repeated > 0:
+            found = tl.min(tl.where(key > found, key, IMPOSSIBLE))
+            repeated = _is_repeated(token, lane, found, inside)
     return found
 
 
 @triton.jit
 def _is_repeated(token, lane, found, inside):
-    index = (found & 0xFFFFFFFF).to(tl.int32)
+    index = (found & INDEX).to(tl.int32)
     own = tl.sum(tl.where(lane == index, token, 0))
     before = inside & (lane < index) & (token == own) & (found < IMPOSSIBLE)
     return tl.sum(before.to(tl.int32))
@@ -69,6 +83,7 @@ def build_kernel(
     ROWS: tl.constexpr,
     CANDIDATES: tl.constexpr,
     SPINE_FIRST: tl.constexpr,
+    RANKED: tl.constexpr,
 ):
     request = tl.program_id(0).to(tl.int64)
     own_ids_ptr = ids_ptr + request * positions * candidates
@@ -78,9 +93,11 @@ def build_kernel(
     if budgets_ptr is not None:
         limit = tl.minimum(nodes, tl.load(budgets_ptr + request))
     row = tl.arange(0, ROWS)
+    # Comes before every candidate, and its index before index 0.
+    none = tl.full([], -1, tl.int64)
     # Of every row: its cost, its next child (cost and index), how many it has, and the offer.
     cost = tl.zeros([ROWS], tl.float32)
-    first = _next_candidate(own_ids_ptr, own_logp_ptr, 0, candidates, -1, CANDIDATES)
+    first = _next_candidate(own_ids_ptr, own_logp_ptr, 0, candidates, none, CANDIDATES, RANKED)
     child = tl.full([ROWS], IMPOSSIBLE, tl.int64)
     child = tl.where(row == 0, first, child)
     children = tl.zeros([ROWS], tl.int32)
@@ -96,13 +113,15 @@ def build_kernel(
         base = tl.sum(tl.where(is_parent, cost, 0.0))
         siblings = tl.sum(tl.where(is_parent, children, 0)) + 1
         line = (depth - 1) * candidates
-        index = (taken & 0xFFFFFFFF).to(tl.int32)
+        index = (taken & INDEX).to(tl.int32)
         tl.store(tokens_ptr + out + node, tl.load(own_ids_ptr + line + index).to(tl.int32))
         tl.store(parents_ptr + out + node, parent)
         tl.store(depth_ptr + out + node, depth)
         node += 1
         # The parent offers the next sibling.
-        following = _next_candidate(own_ids_ptr, own_logp_ptr, line, candidates, taken, CANDIDATES)
+        following = _next_candidate(
+            own_ids_ptr, own_logp_ptr, line, candidates, taken, CANDIDATES, RANKED
+        )
         following = tl.where(siblings < max_siblings, following, IMPOSSIBLE)
         child = tl.where(is_parent, following, child)
         children = tl.where(is_parent, siblings, children)
@@ -112,7 +131,9 @@ def build_kernel(
         is_new = row == node
         total = _total(base, taken)
         deeper = tl.minimum(depth, positions - 1) * candidates
-        below = _next_candidate(own_ids_ptr, own_logp_ptr, deeper, candidates, -1, CANDIDATES)
+        below = _next_candidate(
+            own_ids_ptr, own_logp_ptr, deeper, candidates, none, CANDIDATES, RANKED
+        )
         below = tl.where(depth < positions, below, IMPOSSIBLE)
         cost = tl.where(is_new, total, cost)
         child = tl.where(is_new, below, child)
@@ -140,6 +161,7 @@ def build(
     budgets: torch.Tensor | None,
     spine_first: bool,
     max_siblings: int | None,
+    ranked: bool,
 ) -> None:
     """Launch one program per request, into `out`."""
     requests, positions, candidates = ids.shape
@@ -149,5 +171,5 @@ def build(
         *out, ids, logp, budgets, nodes, positions, candidates,
         candidates if max_siblings is None else max_siblings,
         ROWS=rows, CANDIDATES=triton.next_power_of_2(candidates),
-        SPINE_FIRST=spine_first, num_warps=1 if rows <= 256 else 4,
+        SPINE_FIRST=spine_first, RANKED=ranked, num_warps=1 if rows <= 256 else 4,
     )  # fmt: skip

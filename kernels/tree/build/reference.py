@@ -35,13 +35,15 @@ def build(
     budgets: torch.Tensor | None,
     spine_first: bool,
     max_siblings: int | None,
+    ranked: bool,
 ) -> tuple[torch.Tensor, ...]:
     """See `build`; returns tokens, parents, depth and count."""
+    order = as_given if ranked else rank
     limits = [nodes] * len(ids) if budgets is None else budgets.tolist()
     trees = []
     for tokens, weights, limit in zip(ids.tolist(), logp.tolist(), limits, strict=True):
         positions = [
-            rank(*position)[:max_siblings] for position in zip(tokens, weights, strict=True)
+            order(*position)[:max_siblings] for position in zip(tokens, weights, strict=True)
         ]
         trees.append(best_first(positions, min(limit, nodes), spine_first))
     return pack(trees, nodes, ids.device)
@@ -60,6 +62,11 @@ def rank(tokens: list[int], weights: list[float]) -> list[Candidate]:
             usable.append(Candidate(max(0.0, -weight), token))
     # Python's sort is stable, so equal ones keep their order.
     return sorted(usable, key=lambda candidate: candidate.cost)
+
+
+def as_given(tokens: list[int], weights: list[float]) -> list[Candidate]:
+    """A position's candidates that are ranked already."""
+    return [Candidate(-weight, token) for token, weight in zip(tokens, weights, strict=True)]
 
 
 def best_first(

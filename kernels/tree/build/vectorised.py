@@ -25,12 +25,13 @@ def build(
     budgets: torch.Tensor | None,
     spine_first: bool,
     max_siblings: int | None,
+    ranked: bool,
 ) -> tuple[torch.Tensor, ...]:
     """See `build`; returns tokens, parents, depth and count."""
     _, positions, stride = ids.shape
     ranks = min(nodes, stride, max_siblings or stride)
     table = tables(nodes, positions, ranks, stride, ids.device)
-    tokens, cost = ranked(ids, logp)
+    tokens, cost = (ids, logp.abs()) if ranked else rank(ids, logp)
     keys = grow(cost, table)
     if table.kept < nodes:
         # Every tree of these sizes ends in padding.
@@ -42,7 +43,7 @@ def build(
     return read_out(keys, tokens, table, nodes, budgets)
 
 
-def ranked(ids: torch.Tensor, logp: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def rank(ids: torch.Tensor, logp: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Candidates best first as ids and costs [R, D, K]; what must not be chosen costs infinity."""
     cost = logp.nan_to_num(nan=-torch.inf, posinf=0.0, neginf=-torch.inf).clamp_(max=0.0).abs_()
     cost, order = cost.masked_fill_(repeated(ids), torch.inf).sort(dim=-1, stable=True)

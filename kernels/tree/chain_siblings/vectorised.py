@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch.nn.functional import pad
 
-from ..build.vectorised import AHEAD, IMPOSSIBLE, PAIR, ranked
+from ..build.vectorised import AHEAD, IMPOSSIBLE, PAIR, rank
 
 
 def chain_siblings(
@@ -20,9 +20,7 @@ def chain_siblings(
     """See `chain_siblings`; returns tokens, parents, depth and count."""
     steps, width = chain.shape[1], ids.shape[2] + 1
     # An impossible candidate that comes first drops the leaves with the chain's own token.
-    tokens, cost = ranked(
-        torch.cat((chain[..., None], ids), -1), pad(logp, (1, 0), value=-torch.inf)
-    )
+    tokens, cost = rank(torch.cat((chain[..., None], ids), -1), pad(logp, (1, 0), value=-torch.inf))
     total = path_costs(chain_logp)[..., None] + cost
     number = torch.arange(steps * (width + 1), device=chain.device)
     spine = (number[:steps] | AHEAD).expand_as(chain)
