@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ddtree.kernels.tree.build import Form, Tree, build, kernel, vectorised
-from ddtree.kernels.tree.build.tables import pairs
+from ddtree.kernels.tree.build.tables import columns, pairs
 from ddtree.kernels.tree.candidates import candidates
 
 from .drafts import INF, KINDS, budgets, check_tree, drafts, head, ragged, same
@@ -315,6 +315,12 @@ def test_pairs_of_a_level() -> None:
     assert pairs(3, 2, ranks=5, above=3) == [(0, 0), (0, 1)]
     assert pairs(4, 2, ranks=5, above=4) == [(0, 0), (0, 1), (0, 2), (1, 0)]
     assert pairs(4, 3, ranks=5, above=3) == [(0, 0), (0, 1)]
+
+
+def test_columns_begin_with_what_can_be_a_parent() -> None:
+    level = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1)]
+    assert columns(level, 2) == ([0, 1, 3, 2, 4], 3)
+    assert columns(level, 0) == ([0, 1, 2, 3, 4], 0)
 
 
 def test_forms_are_all_tested() -> None:

@@ -32,15 +32,15 @@ def build(
     ranks = min(nodes, stride, max_siblings or stride)
     table = tables(nodes, positions, ranks, stride, ids.device)
     tokens, cost = (ids, logp.abs()) if ranked else rank(ids, logp)
-    keys = grow(cost, table)
-    if table.kept < nodes:
+    keys, kept = grow(cost, table)
+    if table.padding < nodes:
         # Every tree of these sizes ends in padding.
-        keys = pad(keys, (0, nodes - table.kept), value=IMPOSSIBLE)
+        keys = pad(keys, (0, nodes - table.padding), value=IMPOSSIBLE)
     if spine_first:
         lead = keys.index_select(1, table.spine)
         lead = torch.where(lead < IMPOSSIBLE, lead | AHEAD, lead)
         keys = keys.index_copy(1, table.spine, lead)
-    return read_out(keys, tokens, table, nodes, budgets)
+    return read_out(keys, kept, tokens, table, nodes, budgets)
 
 
 def rank(ids: torch.Tensor, logp: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -59,41 +59,43 @@ def repeated(ids: torch.Tensor) -> torch.Tensor:
     return torch.zeros_like(ids, dtype=torch.bool).scatter_(-1, order[..., 1:], same)
 
 
-def grow(cost: torch.Tensor, table: Tables) -> torch.Tensor:
-    """Keys of the kept nodes of all levels, each level best first: [R, kept] int64."""
+def grow(cost: torch.Tensor, table: Tables) -> tuple[torch.Tensor, torch.Tensor]:
+    """Keys [R, pairs] of all pairs, and numbers [R, 1 + kept] of the root and the parents."""
     keys = table.pair.expand(len(cost), -1).clone()
     # The upper half of each key, as the float that it is on a little-endian machine.
     total = keys.view(torch.float32)[:, 1::2]
-    total.copy_(cost.flatten(1).index_select(1, table.step))
-    first, *rest = keys.split_with_sizes(table.sizes, 1)
+    torch.gather(cost.flatten(1), 1, table.step.expand(len(cost), -1), out=total)
+    first, *strong = keys.split_with_sizes(table.parts, 1)[::2]
     best, *totals = total.split_with_sizes(table.sizes, 1)
-    kept = [first]
-    for level, key, own in zip(table.levels, rest, totals, strict=True):
+    kept = [table.root.expand(len(cost), 1), first]
+    for level, key, own in zip(table.levels, strong, totals, strict=True):
         own.add_(best.index_select(1, level.up))
-        # Keys are distinct, so a selection that is not stable has one result.
-        values, chosen = key.topk(level.keep, largest=False)
-        best = own.gather(1, chosen)
-        kept.append(values)
-    return torch.cat(kept, 1)
+        if level.keep > 0:
+            # Keys are distinct, so a selection that is not stable has one result.
+            values, chosen = key.topk(level.keep, largest=False)
+            best = own.gather(1, chosen)
+            kept.append(values)
+    return keys, torch.cat(kept, 1).bitwise_and_(PAIR)
 
 
 def read_out(
     keys: torch.Tensor,
+    kept: torch.Tensor,
     tokens: torch.Tensor,
     table: Tables,
     nodes: int,
     budgets: torch.Tensor | None,
 ) -> tuple[torch.Tensor, ...]:
-    """The best `nodes` of all kept nodes, with the parents' indices turned into rows."""
-    key, index = keys.topk(nodes, largest=False)
+    """The best `nodes` of all pairs, with the parents' numbers turned into rows."""
+    key = keys.topk(nodes, largest=False).values
     real = key < IMPOSSIBLE
     if budgets is not None:
         real &= table.place <= budgets[:, None]
-    pair = torch.where(real, key & PAIR, table.padding)
-    # One index more than there are keys: the root's, whose row is 0.
-    rows = table.place.new_zeros((len(keys), table.root + 1))
-    rows.scatter_(1, index, table.place.expand_as(index))
-    parents = rows.gather(1, table.parent.take(pair))
+    pair = (key & PAIR).masked_fill_(~real, table.padding)
+    # The root's row is 0; padding writes to a number of its own.
+    rows = table.place.new_zeros((len(keys), table.padding + 2))
+    rows.scatter_(1, pair, table.place.expand_as(pair))
+    parents = rows.gather(1, kept.gather(1, table.parent.take(pair))).to(torch.int32)
     drafted = tokens.flatten(1).gather(1, table.cell.take(pair)).masked_fill_(~real, -1)
     count = real.sum(1, dtype=torch.int32)
     return drafted.to(torch.int32), parents, table.depth.take(pair), count
