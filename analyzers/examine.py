@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 
 import libcst as cst
 
@@ -19,7 +20,7 @@ from .rules import Finding, Rule, Scope, all_rules
 from .shapes.view import FunctionView
 
 # Preparing a step's inputs is a few calls deep, and stays in the package of the runner.
-FORWARD_DEPTH = 4
+FORWARD_DEPTH = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,12 +40,16 @@ class Examiner:
     program: Program
     receivers: Receivers
     failures: dict[str, str] = field(default_factory=dict)
+    # A method is reached through many receivers, and the trees of libcst are large: findings are
+    # kept, and of the trees only the last.
+    _findings: dict[tuple[str, int, frozenset[str]], list[Finding]] = field(default_factory=dict)
+    _view: FunctionView | None = None
 
     def engine(self, engine: Engine) -> list[Hit]:
         """Every finding on an engine path.
 
-        What only a tree verifier needs (a mask and a commit of its own) is looked for only where
-        one was found: a chain's accepted prefix is contiguous, and its mask is causal.
+        A mask of its own is looked for only where a tree is drafted or verified, and a commit only
+        where one is verified: a chain's mask is causal, and its accepted prefix is contiguous.
         """
         sampling = Reach(self.program, self.receivers)
         sampling.run(engine.sampling)
@@ -53,11 +58,14 @@ class Examiner:
         )
         forward.run(engine.forward)
         hits = self._sampling(engine, sampling)
-        if supports(hits, Stage.VERIFICATION, StageVerdict.TREE):
-            hits += self._reached([*sampling.functions, *forward.functions], Scope.ATTENTION)
+        walks = bool(supports(hits, Stage.VERIFICATION, StageVerdict.TREE))
+        if walks or supports(hits, Stage.DRAFTING, StageVerdict.TREE):
+            whole = Reach(self.program, self.receivers)
+            whole.run(engine.forward)
+            hits += self._reached([*sampling.functions, *whole.functions], Scope.ATTENTION)
+        if walks:
             hits += self._reached(sampling.functions, Scope.COMMIT)
-        hits += self._reached(forward.functions, Scope.FORWARD)
-        return _unique(hits)
+        return _unique([*hits, *self._first(forward.functions, Scope.FORWARD)])
 
     def _sampling(self, engine: Engine, sampling: Reach) -> list[Hit]:
         """Verification and drafting.
@@ -68,57 +76,72 @@ class Examiner:
         """
         owners = {cls.key for cls in engine.classes}
         logits = follow_logits(sampling, self.receivers, engine.classes)
-        hits: list[Hit] = []
-        for reached, names in logits.tainted.items():
-            hits += self.apply(Scope.LOGITS, reached.function, reached.calls(), names)
-        narrow = bool(hits)
         wide = follow_logits(sampling, self.receivers, engine.classes, decisions=True)
-        only = StageVerdict.TREE if narrow else None
-        for reached, names in wide.tainted.items():
-            hits += self.apply(Scope.LOGITS, reached.function, reached.calls(), names, only)
+        hits: list[Hit] = []
+        wider: list[tuple[Reached, set[str]]] = []
         for reached in sampling.functions:
+            names, more = logits.tainted.get(reached), wide.tainted.get(reached)
+            if names:
+                hits += self.apply(Scope.LOGITS, reached, names)
+            if more and more != names:
+                wider.append((reached, more))
             owner = reached.function.owner
-            if reached not in logits and (owner is None or owner.key not in owners):
-                hits += self.apply(Scope.DRAFTING, reached.function, reached.calls())
+            if names is None and (owner is None or owner.key not in owners):
+                hits += self.apply(Scope.DRAFTING, reached)
+        narrow = any(hit.rule.stage is Stage.VERIFICATION for hit in hits)
+        only = StageVerdict.TREE if narrow else None
+        for reached, names in wider:
+            hits += self.apply(Scope.LOGITS, reached, names, only)
         return hits
 
     def _reached(self, functions: Iterable[Reached], scope: Scope) -> list[Hit]:
-        return [
-            hit
-            for reached in functions
-            for hit in self.apply(scope, reached.function, reached.calls())
-        ]
+        return [hit for reached in functions for hit in self.apply(scope, reached)]
+
+    def _first(self, functions: Iterable[Reached], scope: Scope) -> list[Hit]:
+        """The findings in the nearest function that has any: one place says how it is done."""
+        return next((hits for reached in functions if (hits := self.apply(scope, reached))), [])
 
     def apply(
         self,
         scope: Scope,
-        function: FunctionRef,
-        calls: tuple[Call, ...],
+        reached: Reached,
         logits: Iterable[str] = (),
         only: StageVerdict | None = None,
     ) -> list[Hit]:
         """The findings of the rules of one scope in one function; `only` those for a verdict."""
+        function = reached.function
         outline = self.receivers.survey(function).outline
-        view: FunctionView | None = None
+        names = frozenset(logits)
         hits: list[Hit] = []
-        for rule in all_rules():
-            if rule.scope is not scope or only not in {None, rule.supports}:
+        for rule in _rules_of(scope):
+            if only not in {None, rule.supports} or not rule.gate(outline):
                 continue
-            if rule.gate(outline):
-                view = view or FunctionView(
-                    function.module.source, function.node, function.symbol, frozenset(logits)
-                )
-                found = self._found(rule, view, function)
-                hits += [Hit(rule, function, finding, calls) for finding in found]
+            if not rule.in_loops or outline.recursive or outline.loop_names & names:
+                found = self._found(rule, function, names)
+                hits += [Hit(rule, function, finding, reached.calls()) for finding in found]
         return hits
 
-    def _found(self, rule: Rule, view: FunctionView, function: FunctionRef) -> list[Finding]:
+    def _found(self, rule: Rule, function: FunctionRef, logits: frozenset[str]) -> list[Finding]:
+        key = (rule.name, id(function.node), logits)
+        if key not in self._findings:
+            self._findings[key] = self._look(rule, function, logits)
+        return self._findings[key]
+
+    def _look(self, rule: Rule, function: FunctionRef, logits: frozenset[str]) -> list[Finding]:
+        if self._view is None or self._view.node is not function.node:
+            self._view = FunctionView(function.module.source, function.node, function.symbol)
+        self._view.logits = logits
         try:
-            return list(rule.find(view))
+            return list(rule.find(self._view))
         except cst.ParserSyntaxError as error:
-            reason = f"libcst cannot parse {view.symbol}: {error.message}"
+            reason = f"libcst cannot parse {function.symbol}: {error.message}"
             self.failures[function.module.path] = reason
             return []
+
+
+@cache
+def _rules_of(scope: Scope) -> tuple[Rule, ...]:
+    return tuple(rule for rule in all_rules() if rule.scope is scope)
 
 
 def _unique(hits: Iterable[Hit]) -> list[Hit]:

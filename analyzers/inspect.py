@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from .engines import default_path, find_engines
-from .examine import Examiner, Hit
+from .examine import Examiner, Hit, supports
 from .install.check import RecordCheck
 from .masks import passed_masks
 from .methods import read_methods
@@ -111,15 +111,15 @@ def _judge_paths(
     masks: list[Hit] | None = None
     for engine in engines:
         hits = [*examiner.engine(engine), *beside.get(engine.path, [])]
-        if masks is None and _drafts_trees(hits):
+        if masks is None and _has_trees(hits):
             masks = _masks(examiner, seen)
         results.append(judge.path(engine.path, default[engine.path], hits, masks or []))
     return tuple(results)
 
 
-def _drafts_trees(hits: list[Hit]) -> bool:
+def _has_trees(hits: list[Hit]) -> bool:
     return any(
-        hit.rule.stage is Stage.DRAFTING and hit.rule.supports is StageVerdict.TREE for hit in hits
+        supports(hits, stage, StageVerdict.TREE) for stage in (Stage.DRAFTING, Stage.VERIFICATION)
     )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from .examine import Examiner, Hit, functions_of
 from .program.module import Module
 from .program.program import FunctionRef
+from .program.reach import Reached
 from .result import Call
 from .rules import Finding, Scope
 
@@ -26,9 +27,8 @@ def passed_masks(examiner: Examiner, modules: Iterable[Module]) -> Iterator[Hit]
     """Ancestor masks of attention backends that reach an attention call, with that call."""
     for module in modules:
         for node in functions_of(module.tree):
-            function = FunctionRef(module, node)
-            entry = (Call(module.path, node.lineno, node.name),)
-            for hit in examiner.apply(Scope.ATTENTION, function, entry):
+            entry = Reached(FunctionRef(module, node), None, None, node.lineno, 0)
+            for hit in examiner.apply(Scope.ATTENTION, entry):
                 handed = _handed_on(module, node.name)
                 if handed is not None:
                     yield hit

@@ -51,9 +51,9 @@ def _reach(program: Program, receivers: Receivers, plugin: Plugin, package: str)
 
 def _examine(examiner: Examiner, reached: Reached, logits: set[str] | None) -> Iterator[Hit]:
     if logits:
-        yield from examiner.apply(Scope.LOGITS, reached.function, reached.calls(), logits)
+        yield from examiner.apply(Scope.LOGITS, reached, logits)
     for kind in (Scope.DRAFTING, Scope.ATTENTION, Scope.COMMIT):
-        yield from examiner.apply(kind, reached.function, reached.calls())
+        yield from examiner.apply(kind, reached)
 
 
 def _entries(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 
 from .result import Evidence
 from .targets.source import Source
 
-# Parts of the names under which libraries export tree verifiers.
-SYMBOLS = (b"verify_tree", b"tree_speculative", b"tree_verify")
+# Libraries export tree verifiers under such names; they are hundreds of megabytes, so one plain
+# search for what the names share comes first.
+_SHARED = b"tree_"
+_VERIFIER = re.compile(rb"\w*(?:verify_tree_|tree_speculative_|tree_verify_)\w*")
 _CHUNK = 8 << 20
 _LONGEST = 64
 
@@ -62,17 +65,17 @@ def _first_symbol(source: Source, path: str) -> str | None:
             if not chunk:
                 return None
             block = tail + chunk
-            for symbol in SYMBOLS:
-                place = block.find(symbol)
-                if place >= 0:
-                    return _whole_name(block, place)
+            found = _verifier(block)
+            if found is not None:
+                return found
             tail = block[-_LONGEST:]
 
 
-def _whole_name(block: bytes, place: int) -> str:
-    start = end = place
-    while start > 0 and (block[start - 1 : start].isalnum() or block[start - 1 : start] == b"_"):
-        start -= 1
-    while end < len(block) and (block[end : end + 1].isalnum() or block[end : end + 1] == b"_"):
-        end += 1
-    return block[start:end].decode("ascii", "replace")
+def _verifier(block: bytes) -> str | None:
+    place = block.find(_SHARED)
+    while place >= 0:
+        found = _VERIFIER.search(block, max(place - _LONGEST, 0), place + _LONGEST)
+        if found is not None:
+            return found.group().decode("ascii", "replace")
+        place = block.find(_SHARED, place + 1)
+    return None

@@ -46,8 +46,9 @@ class Judge:
             Stage.COMMIT: StageResult(StageVerdict.UNKNOWN),
         }
         drafting, verification = stages[Stage.DRAFTING], stages[Stage.VERIFICATION]
-        # A static mask without a drafted tree has nothing to mask.
-        useful = masks if drafting.verdict is StageVerdict.TREE else []
+        # A mask of a backend has something to mask only where trees are drafted or verified.
+        trees = StageVerdict.TREE in {drafting.verdict, verification.verdict}
+        useful = masks if trees else []
         stages[Stage.ATTENTION] = self._either(path, Stage.ATTENTION, [*useful, *hits])
         stages[Stage.COMMIT] = self._commit(path, hits, verification.verdict)
         verdict = _path_verdict(verification.verdict)

@@ -15,6 +15,7 @@ import ast
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TypeGuard
 
 from .program import ClassRef
@@ -143,12 +144,22 @@ def _spread(reached: Reached, receivers: Receivers, names: set[str], flow: _Flow
     while True:
         before = len(found)
         for store in scope.mentions.stores:
-            if store.value is None or not _is_tainted(store.value, found, flow):
+            if store.value is None or not (flow.seeded or _read(store.value) & found):
+                continue
+            if not _is_tainted(store.value, found, flow):
                 continue
             targets = store.targets if isinstance(store, ast.Assign) else [store.target]
             found.update(_bound_names(targets))
         if len(found) == before:
             return found
+
+
+@lru_cache(maxsize=1 << 14)
+def _read(value: ast.expr) -> frozenset[str]:
+    """The names in a value, attributes of `self` as `self.name`: cheaper than following it."""
+    found = {node.id for node in ast.walk(value) if type(node) is ast.Name}
+    found |= {f"self.{node.attr}" for node in ast.walk(value) if _is_own(node)}
+    return frozenset(found)
 
 
 def _bound_names(targets: Sequence[ast.expr]) -> Iterable[str]:

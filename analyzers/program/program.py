@@ -104,6 +104,7 @@ class Program:
         self._outside = frozenset(f"{package}.{name}" for name in OUTSIDE)
         self._names: dict[tuple[str, str], Resolved | None] = {}
         self._modules: dict[str, Module | None] = {}
+        self._methods: dict[tuple[str, str], dict[str, FunctionNode]] = {}
         self._ancestry: dict[tuple[str, str], tuple[ClassRef, ...]] = {}
         self.failures: dict[str, str] = {}
 
@@ -273,7 +274,16 @@ class Program:
             keys = [ancestor.key for ancestor in line]
             line = line[keys.index(after.key) + 1 :] if after.key in keys else line
         for ancestor in line:
-            for node in ancestor.node.body:
-                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name:
-                    return FunctionRef(ancestor.module, node, ancestor)
+            node = self._methods_of(ancestor).get(name)
+            if node is not None:
+                return FunctionRef(ancestor.module, node, ancestor)
         return None
+
+    def _methods_of(self, cls: ClassRef) -> dict[str, FunctionNode]:
+        known = self._methods.get(cls.key)
+        if known is None:
+            known = self._methods[cls.key] = {}
+            for node in cls.node.body:
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                    known.setdefault(node.name, node)
+        return known

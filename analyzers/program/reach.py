@@ -11,11 +11,14 @@ import ast
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeVar
 
 from ..result import Call
 from .program import ClassRef, FunctionRef, ModuleRef, Program
 from .receivers import Receivers, Scope
 
+# Python 3.11 has no syntax for the parameter of a single function.
+_Mention = TypeVar("_Mention", ast.Name, ast.Attribute)
 MAX_DEPTH = 12
 MAX_FUNCTIONS = 4000
 
@@ -57,6 +60,10 @@ class Edge:
     target: Reached
 
 
+# A mention, what it resolves to, and the class through which it was named.
+_Static = tuple[ast.expr, FunctionRef | ClassRef, ClassRef | None]
+
+
 class Reach:
     """Breadth-first over the program; call `run` once, then read `functions` and `edges`.
 
@@ -85,6 +92,7 @@ class Reach:
         self._virtual: dict[tuple[str, str], dict[str, list[tuple[Reached, ast.expr]]]] = (
             defaultdict(lambda: defaultdict(list))
         )
+        self._known: dict[int, tuple[list[_Static], list[ast.Attribute]]] = {}
         self.functions: list[Reached] = []
         self.edges: dict[Reached, list[Edge]] = defaultdict(list)
 
@@ -135,21 +143,38 @@ class Reach:
 
     def _expand(self, reached: Reached) -> None:
         scope = self._receivers.scope(reached.function, reached.receiver)
-        for name in scope.mentions.names:
-            if isinstance(name.ctx, ast.Load):
-                self._mention(scope, name, reached)
-        for attribute in scope.mentions.attributes:
-            if isinstance(attribute.ctx, ast.Load):
-                self._attribute(scope, attribute, reached)
+        static, dynamic = self._mentions(scope)
+        for site, found, owner in static:
+            if isinstance(found, FunctionRef):
+                self._push(found, owner, reached, site)
+            else:
+                self._construct(found, reached, site)
+        for site in dynamic:
+            self._attribute(scope, site, reached)
         for call in scope.mentions.calls:
             self._call(scope, call, reached)
 
-    def _mention(self, scope: Scope, node: ast.Name, reached: Reached) -> None:
-        found = self._receivers.resolve(scope, node)
-        if isinstance(found, FunctionRef):
-            self._push(found, None, reached, node)
-        elif isinstance(found, ClassRef):
-            self._construct(found, reached, node)
+    def _mentions(self, scope: Scope) -> tuple[list[_Static], list[ast.Attribute]]:
+        """What a function mentions whatever its receiver is, and what depends on the receiver."""
+        key = id(scope.function.node)
+        if key not in self._known:
+            static: list[_Static] = []
+            dynamic: list[ast.Attribute] = []
+            for name in _distinct(scope, scope.mentions.names):
+                found = self._receivers.resolve(scope, name)
+                if isinstance(found, FunctionRef | ClassRef):
+                    static.append((name, found, None))
+            for attribute in _distinct(scope, scope.mentions.attributes):
+                named = self._receivers.resolve(scope, attribute.value)
+                if not isinstance(named, ModuleRef | ClassRef):
+                    dynamic.append(attribute)
+                    continue
+                found = self._program.member(named, attribute.attr)
+                if isinstance(found, FunctionRef | ClassRef):
+                    owner = named if isinstance(named, ClassRef) else None
+                    static.append((attribute, found, owner))
+            self._known[key] = static, dynamic
+        return self._known[key]
 
     def _construct(self, cls: ClassRef, reached: Reached, site: ast.expr) -> None:
         self._instantiate(cls)
@@ -161,15 +186,6 @@ class Reach:
         base = node.value
         if isinstance(base, ast.Call) and _is_name(base.func, "super"):
             self._super(scope, node, reached)
-            return
-        named = self._receivers.resolve(scope, base)
-        if isinstance(named, ModuleRef | ClassRef):
-            found = self._program.member(named, node.attr)
-            if isinstance(found, FunctionRef):
-                owner = named if isinstance(named, ClassRef) else None
-                self._push(found, owner, reached, node)
-            elif isinstance(found, ClassRef):
-                self._construct(found, reached, node)
             return
         for owner in self._receivers.types(scope, base):
             self._virtual_call(owner, node.attr, reached, node)
@@ -212,6 +228,34 @@ class Reach:
         method = self._program.method(cls, name)
         if method is not None:
             self._push(method, cls, reached, site)
+
+
+def _distinct(scope: Scope, nodes: Iterable[_Mention]) -> Iterator[_Mention]:
+    """The mentions worth looking at: all that are called, and of the rest each text once.
+
+    Calls are all needed, because each hands over arguments of its own.
+    """
+    called = {id(call.func) for call in scope.mentions.calls}
+    called |= {
+        id(call.func.value) for call in scope.mentions.calls if isinstance(call.func, ast.Subscript)
+    }
+    seen: set[tuple[str, ...]] = set()
+    for node in nodes:
+        if not isinstance(node.ctx, ast.Load):
+            continue
+        text = _text(node)
+        if id(node) in called or text is None or text not in seen:
+            yield node
+        if text is not None:
+            seen.add(text)
+
+
+def _text(node: ast.expr) -> tuple[str, ...] | None:
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return (*parts, node.id) if isinstance(node, ast.Name) else None
 
 
 def _is_name(node: ast.expr, name: str) -> bool:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .module import Import, Module, imported_names
+from .module import FunctionNode, Import, Module, imported_names
 from .program import ClassRef, FunctionRef, Program, Resolved
 from .survey import Survey, survey
 
@@ -62,7 +62,7 @@ class Receivers:
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self._attributes: dict[tuple[str, str], dict[str, list[tuple[Scope, ast.expr]]]] = {}
+        self._attributes: dict[tuple[str, str], dict[str, list[tuple[FunctionRef, ast.expr]]]] = {}
         self._held: dict[tuple[tuple[str, str], str], tuple[ClassRef, ...]] = {}
         self._scopes: dict[tuple[int, tuple[str, str] | None], Scope] = {}
         self._surveys: dict[int, Survey] = {}
@@ -180,57 +180,69 @@ class Receivers:
         return self._held[key]
 
     def _stored_types(self, owner: ClassRef, name: str, steps: int) -> Iterator[ClassRef]:
-        for scope, expression in self._index(owner).get(name, ()):
+        for function, expression in self._index(owner).get(name, ()):
+            scope = self.scope(function, owner)
             if isinstance(expression, ast.Name | ast.Attribute | ast.BinOp | ast.Subscript):
                 yield from self._annotated(scope, expression)
             yield from self.types(scope, expression, steps + 1)
 
-    def _index(self, owner: ClassRef) -> dict[str, list[tuple[Scope, ast.expr]]]:
+    def _index(self, owner: ClassRef) -> dict[str, list[tuple[FunctionRef, ast.expr]]]:
         known = self._attributes.get(owner.key)
         if known is None:
             known = self._attributes[owner.key] = defaultdict(list)
-            for scope in self._methods(owner):
-                for name, expression in _stores(scope):
-                    known[name].append((scope, expression))
+            for function in _methods(self.program, owner):
+                for name, expression in _stores(function.node):
+                    known[name].append((function, expression))
         return known
 
-    def _methods(self, owner: ClassRef) -> Iterator[Scope]:
-        for ancestor in self.program.ancestry(owner):
-            for node in ancestor.node.body:
-                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                    yield self.scope(FunctionRef(ancestor.module, node, ancestor), owner)
+
+def _methods(program: Program, owner: ClassRef) -> Iterator[FunctionRef]:
+    for ancestor in program.ancestry(owner):
+        for node in ancestor.node.body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield FunctionRef(ancestor.module, node, ancestor)
 
 
-def _stores(scope: Scope) -> Iterator[tuple[str, ast.expr]]:
-    """Every value and annotation that a method gives to an attribute of `self`."""
-    function = scope.function.node
+def _stores(function: FunctionNode) -> Iterator[tuple[str, ast.expr]]:
+    """Every value and annotation that a method gives to an attribute of `self`.
+
+    Only statements are visited, not expressions: most methods of an engine store nothing.
+    """
     if function.returns is not None and _is_property(function):
         yield function.name, function.returns
-    for node in scope.mentions.stores:
-        targets, values = _sides(node)
-        for target in targets:
-            if (
-                isinstance(target, ast.Attribute)
-                and isinstance(target.value, ast.Name)
-                and target.value.id == "self"
-            ):
-                for value in values:
-                    yield target.attr, value
+    stack: list[ast.stmt] = list(function.body)
+    while stack:
+        statement = stack.pop()
+        if isinstance(statement, ast.Assign | ast.AnnAssign):
+            yield from _sides(statement)
+            continue
+        for part in ("body", "orelse", "finalbody"):
+            stack.extend(getattr(statement, part, ()))
+        for branch in (*getattr(statement, "handlers", ()), *getattr(statement, "cases", ())):
+            stack.extend(branch.body)
 
 
-def _sides(node: ast.Assign | ast.AnnAssign) -> tuple[list[ast.expr], list[ast.expr]]:
-    if isinstance(node, ast.AnnAssign):
-        return [node.target], [node.annotation, *([node.value] if node.value else [])]
-    if isinstance(node.value, ast.Constant):
-        return [], []
+def _sides(node: ast.Assign | ast.AnnAssign) -> Iterator[tuple[str, ast.expr]]:
+    values: list[ast.expr] = []
     targets: list[ast.expr] = []
-    for target in node.targets:
-        # `self.a, self.b = f()`: either may be anything that the call returns.
-        targets.extend(target.elts if isinstance(target, ast.Tuple) else [target])
-    return targets, [node.value]
+    if isinstance(node, ast.AnnAssign):
+        targets, values = [node.target], [node.annotation, *([node.value] if node.value else [])]
+    elif not isinstance(node.value, ast.Constant):
+        values = [node.value]
+        for target in node.targets:
+            # `self.a, self.b = f()`: either may be anything that the call returns.
+            targets.extend(target.elts if isinstance(target, ast.Tuple) else [target])
+    for target in targets:
+        if (
+            isinstance(target, ast.Attribute)
+            and isinstance(target.value, ast.Name)
+            and target.value.id == "self"
+        ):
+            for value in values:
+                yield target.attr, value
 
 
-def _is_property(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+def _is_property(function: FunctionNode) -> bool:
     return any(
         isinstance(mark, ast.Name) and mark.id in {"property", "cached_property"}
         for mark in function.decorator_list

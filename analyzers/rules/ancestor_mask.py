@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import libcst as cst
 import libcst.matchers as m
 
+from ..program.survey import Outline
 from ..result import Stage, StageVerdict
 from ..shapes.expressions import names
 from ..shapes.facts import Facts, Store
-from ..program.survey import Outline
 from ..shapes.view import FunctionView
 from .rule import Example, Finding, Rule, Scope
 

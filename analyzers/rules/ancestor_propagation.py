@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import libcst as cst
 import libcst.matchers as m
 
+from ..program.survey import Outline
 from ..result import Stage, StageVerdict
 from ..shapes.expressions import Load, loads, names, walk
 from ..shapes.facts import Facts, Loop, comparison_sides, is_equality
-from ..program.survey import Outline
 from ..shapes.view import FunctionView
 from .rule import Example, Finding, Rule, Scope
 
@@ -32,12 +32,13 @@ class AncestorPropagation(Rule):
     stage = Stage.VERIFICATION
     supports = StageVerdict.TREE
     scope = Scope.LOGITS
+    in_loops = True
 
     def gate(self, outline: Outline) -> bool:
         gathers = {"gather", "take_along_dim", "index_select"} & outline.called
         reads = ast.Subscript in outline.looped or bool(gathers)
         tests = {ast.Eq, ast.NotEq, ast.BitAnd} & outline.operators
-        return outline.moving and reads and bool(tests or "logical_and" in outline.called)
+        return outline.rereading and reads and bool(tests or "logical_and" in outline.called)
 
     def find(self, view: FunctionView) -> Iterator[Finding]:
         facts = view.facts

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import libcst as cst
 import libcst.matchers as m
 
+from ..program.survey import Outline
 from ..result import Stage, StageVerdict
 from ..shapes.expressions import loads, names, walk
 from ..shapes.facts import Facts, Loop, Site, comparison_sides
-from ..program.survey import Outline
 from ..shapes.view import FunctionView
 from ..shapes.walks import pointer_walk
 from .rule import Example, Finding, Rule, Scope
@@ -27,11 +27,10 @@ class ChainLoop(Rule):
     stage = Stage.VERIFICATION
     supports = StageVerdict.LINEAR
     scope = Scope.LOGITS
+    in_loops = True
 
     def gate(self, outline: Outline) -> bool:
-        # A loop that compares, and that can end or be told to skip the rest.
-        stops = {ast.Break, ast.Return, ast.If, ast.While} & (outline.looped | outline.operators)
-        return ast.Compare in outline.looped and bool(stops)
+        return ast.Compare in outline.looped and outline.leaves
 
     def find(self, view: FunctionView) -> Iterator[Finding]:
         facts = view.facts
@@ -100,6 +99,20 @@ def accept(drafts, target_ids):
     while n < len(drafts) and drafts[n] == target_ids[n]:
         n += 1
     return n
+"""
+        ),
+        Example(
+            """
+def kernel(out_ptr, draft_ptr, target_ptr, rate_ptr, coin_ptr, count):
+    stopped = False
+    for i in range(count):
+        if not stopped:
+            if tl.load(coin_ptr + i) < tl.load(rate_ptr + i):
+                token = tl.load(draft_ptr + i)
+            else:
+                token = tl.load(target_ptr + i)
+                stopped = True
+            tl.store(out_ptr + i, token)
 """
         ),
         Example(
@@ -196,7 +209,14 @@ def _compares_streams(
     sides = comparison_sides(site.node)
     if len(sides) < 2 or not all(_is_stream(facts, loop, side, counters) for side in sides):
         return False
-    return bool(facts.behind(sides, loop) & view.logits)
+    if facts.behind(sides, loop) & view.logits:
+        return True
+    # Synthetic acceptance: a coin decides whether the target's token ends the draft.
+    return any(
+        any(node is site.node for guard in bind.guards for node in walk(guard))
+        and facts.behind([bind.value], loop) & view.logits
+        for bind in facts.inside(loop)
+    )
 
 
 def _is_stream(

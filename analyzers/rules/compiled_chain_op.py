@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..program.survey import Outline
 from ..result import Stage, StageVerdict
 from ..shapes.compiled import external_calls
-from ..program.survey import Outline
 from ..shapes.view import FunctionView
 from .rule import Example, Finding, Rule, Scope
 

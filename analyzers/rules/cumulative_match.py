@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..result import Stage, StageVerdict
 from ..program.survey import Outline
+from ..result import Stage, StageVerdict
 from ..shapes.paths import cumulative_products, enumerates_paths
 from ..shapes.view import FunctionView
 from .rule import Example, Finding, Rule, Scope

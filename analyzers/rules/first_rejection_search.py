@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 import libcst as cst
 import libcst.matchers as m
 
+from ..program.survey import Outline
 from ..result import Stage, StageVerdict
 from ..shapes.expressions import names, walk
 from ..shapes.facts import Facts, comparison_sides
-from ..program.survey import Outline
 from ..shapes.view import FunctionView
 from .rule import Example, Finding, Rule, Scope
 
@@ -43,7 +44,11 @@ class FirstRejectionSearch(Rule):
     scope = Scope.LOGITS
 
     def gate(self, outline: Outline) -> bool:
-        return bool(_SEARCHES & outline.called) and "arange" in outline.called
+        placed = {"argmax", "argmin", "nonzero", "min"} & outline.called
+        ordered = {ast.Lt, ast.LtE, ast.Gt, ast.GtE} & outline.operators
+        searched = bool(placed) or "indices" in outline.names
+        negated = {ast.Invert, ast.Not, ast.Eq, ast.NotEq} & outline.operators
+        return searched and bool(ordered and negated) and "arange" in outline.called
 
     def find(self, view: FunctionView) -> Iterator[Finding]:
         facts = view.facts

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import libcst as cst
 import libcst.matchers as m
 
-from ..result import Stage, StageVerdict
-from ..shapes.expressions import loads, walk
-from ..shapes.facts import Facts, Loop, Store
 from ..program.survey import Outline
+from ..result import Stage, StageVerdict
+from ..shapes.expressions import is_constant, loads, walk
+from ..shapes.facts import Facts, Loop, Store
 from ..shapes.view import FunctionView
 from .rule import Example, Finding, Rule, Scope
 
@@ -34,8 +34,8 @@ class InheritedVisibility(Rule):
     scope = Scope.ATTENTION
 
     def gate(self, outline: Outline) -> bool:
-        unites = {ast.BitOr} & outline.looped or _UNIONS & outline.called
-        return outline.loops > 0 and bool(unites)
+        reads = ast.Subscript in outline.looped or {"gather", "store"} & outline.called
+        return outline.loops > 0 and bool(reads)
 
     def find(self, view: FunctionView) -> Iterator[Finding]:
         facts = view.facts
@@ -66,6 +66,24 @@ def visible(parents, eye, rounds):
     for _ in range(rounds):
         seen = seen | seen.gather(1, jump)
         jump = jump.gather(1, jump)
+    return seen
+"""
+        ),
+        Example(
+            """
+def visible(parents, each, n):
+    seen = torch.zeros((4, n, n), dtype=torch.bool)
+    for j in range(n):
+        seen[:, j] = seen[each, parents[:, j]]
+        seen[:, j, j] = True
+    return seen
+"""
+        ),
+        Example(
+            """
+def visible(parents, seen, n):
+    for j in range(1, n):
+        seen[j] |= seen[parents[j]]
     return seen
 """
         ),
@@ -116,12 +134,27 @@ def _inherits(facts: Facts, loop: Loop, store: Store) -> bool:
     if store.value is None or not store.index_nodes:
         return False
     parts = facts.expand(store.value, loop)
-    if not any(m.matches(node, _UNION) for part in parts for node in walk(part)):
+    united = m.matches(store.node, m.AugAssign(operator=m.BitOrAssign())) or any(
+        m.matches(node, _UNION) for part in parts for node in walk(part)
+    )
+    if not united and not _opens_itself(facts, loop, store):
         return False
     return any(
         load.base & store.base and _through_link(facts, loop, load.index_nodes)
         for part in parts
         for load in loads(part)
+    )
+
+
+def _opens_itself(facts: Facts, loop: Loop, store: Store) -> bool:
+    """Whether the loop also writes a constant into the copy: the row sees itself."""
+    return any(
+        other is not store
+        and loop in other.loops
+        and other.base == store.base
+        and other.value is not None
+        and is_constant(other.value)
+        for other in facts.stores
     )
 
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import libcst as cst
 import libcst.matchers as m
 
+from ..program.survey import Outline
 from ..result import Stage, StageVerdict
 from ..shapes.expressions import is_constant, loads, names
 from ..shapes.facts import Bind, Facts, Loop
-from ..program.survey import Outline
 from ..shapes.view import FunctionView
 from ..shapes.walks import pointer_walk
 from .rule import Example, Finding, Rule, Scope
@@ -28,10 +28,11 @@ class LongestPrefix(Rule):
     stage = Stage.VERIFICATION
     supports = StageVerdict.LINEAR
     scope = Scope.LOGITS
+    in_loops = True
 
     def gate(self, outline: Outline) -> bool:
         ordered = {ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq} & outline.looped
-        return outline.fors > 0 and bool(ordered) and ast.Add in outline.operators
+        return outline.bounding and bool(ordered)
 
     def find(self, view: FunctionView) -> Iterator[Finding]:
         facts = view.facts

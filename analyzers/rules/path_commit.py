@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import libcst as cst
 
+from ..program.survey import Outline
 from ..result import Stage, StageVerdict
 from ..shapes.expressions import Load, loads, names, walk
 from ..shapes.facts import Facts, Store
-from ..program.survey import Outline
 from ..shapes.view import FunctionView
 from .rule import Example, Finding, Rule, Scope
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..result import Stage, StageVerdict
 from ..program.survey import Outline
+from ..result import Stage, StageVerdict
 from ..shapes.view import FunctionView
 from ..shapes.walks import pointer_walk
 from .rule import Example, Finding, Rule, Scope
@@ -22,6 +22,7 @@ class PointerWalk(Rule):
     stage = Stage.VERIFICATION
     supports = StageVerdict.TREE
     scope = Scope.LOGITS
+    in_loops = True
 
     def gate(self, outline: Outline) -> bool:
         return outline.moving or outline.recursive

@@ -11,8 +11,8 @@ from typing import ClassVar
 
 import libcst as cst
 
-from ..result import Stage, StageVerdict
 from ..program.survey import Outline
+from ..result import Stage, StageVerdict
 from ..shapes.view import FunctionView
 
 
@@ -60,6 +60,8 @@ class Rule(ABC):
     scope: ClassVar[Scope]
     FOUND: ClassVar[tuple[Example, ...]]
     NOT_FOUND: ClassVar[tuple[Example, ...]]
+    # Whether the shape needs a loop that reads what the target said.
+    in_loops: ClassVar[bool] = False
     name: ClassVar[str]
     registry: ClassVar[list[type[Rule]]] = []
 

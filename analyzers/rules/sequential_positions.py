@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import libcst as cst
 import libcst.matchers as m
 
+from ..program.survey import Outline
 from ..result import Stage, StageVerdict
 from ..shapes.expressions import loads, names, walk
 from ..shapes.facts import Facts, Store
-from ..program.survey import Outline
 from ..shapes.view import FunctionView
 from .rule import Example, Finding, Rule, Scope
 
@@ -32,7 +32,7 @@ class SequentialPositions(Rule):
 
     def gate(self, outline: Outline) -> bool:
         placed = {"arange", "add", "copy_to_gpu", "store"} & outline.called
-        return bool(placed) and any(name.startswith(_POSITION) for name in outline.names)
+        return bool(placed) and any(name.startswith(_POSITION) for name in outline.stored)
 
     def find(self, view: FunctionView) -> Iterator[Finding]:
         facts = view.facts

@@ -60,6 +60,8 @@ _LAYOUT = tuple(
     ["whitespace", "leading", "trailing", "header", "footer", "lpar", "rpar", "lbra", "rbra", "comma", "semicolon", "dot", "equal"]
 )
 
+_SEQUENCES = (tuple, list)
+
 
 @cache
 def _fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
@@ -74,11 +76,17 @@ def children(node: cst.CSTNode) -> list[cst.CSTNode]:
     found: list[cst.CSTNode] = []
     for name in _fields(type(node)):
         value = getattr(node, name)
-        if isinstance(value, cst.CSTNode):
+        if _is_node(type(value)):
             found.append(value)
-        elif isinstance(value, tuple | list):
-            found.extend(item for item in value if isinstance(item, cst.CSTNode))
+        elif value.__class__ in _SEQUENCES:
+            found.extend(item for item in value if _is_node(type(item)))
     return found
+
+
+@cache
+def _is_node(kind: type) -> bool:
+    # Asked millions of times, and an `isinstance` with an abstract base is slow.
+    return issubclass(kind, cst.CSTNode)
 
 
 def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:
