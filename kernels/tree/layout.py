@@ -22,4 +22,5 @@ class Tree(NamedTuple):
     tokens: torch.Tensor
     parents: torch.Tensor
     depth: torch.Tensor
-    count: torch.Tensor
+    # The layout's own word; what it hides is a tuple's search for equal elements.
+    count: torch.Tensor  # type: ignore[assignment]

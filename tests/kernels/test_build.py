@@ -114,7 +114,8 @@ def every_path(
     found = []
     for depth in range(1, len(ranked) + 1):
         for ranks in itertools.product(*(range(len(options)) for options in ranked[:depth])):
-            cost, costs = torch.zeros((), dtype=torch.float32), []
+            cost = torch.zeros((), dtype=torch.float32)
+            costs: list[float] = []
             for position, rank in enumerate(ranks):
                 cost = cost + torch.tensor(ranked[position][rank][0])
                 costs.insert(0, float(cost))
@@ -329,6 +330,7 @@ def test_forms_are_all_tested() -> None:
 
 IDS = torch.zeros((2, 3, 4), dtype=torch.int32)
 LOGP = torch.zeros((2, 3, 4))
+GIVEN: dict[str, Any] = {"ids": IDS, "logp": LOGP, "budget": 4}
 
 
 @pytest.mark.parametrize(
@@ -351,7 +353,7 @@ LOGP = torch.zeros((2, 3, 4))
 )
 def test_wrong_arguments(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        build(**({"ids": IDS, "logp": LOGP, "budget": 4} | change))
+        build(**(GIVEN | change))
 
 
 def test_too_many_candidates() -> None:

@@ -24,7 +24,7 @@ def drafted(
     *,
     repeats: bool,
     device: torch.device = CPU,
-) -> dict[str, torch.Tensor]:
+) -> dict[str, Any]:
     """A chain whose tokens may or may not be among the candidates."""
     ids, logp = drafts(seed, kind, shape, repeats=repeats, device=device)
     chain, chain_logp = drafts(
@@ -150,7 +150,7 @@ def test_forms_are_all_tested() -> None:
 
 CHAIN = torch.zeros((2, 3), dtype=torch.int32)
 IDS = torch.zeros((2, 3, 4), dtype=torch.int32)
-GIVEN = {
+GIVEN: dict[str, Any] = {
     "chain": CHAIN,
     "chain_logp": CHAIN.float(),
     "ids": IDS,

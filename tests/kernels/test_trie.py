@@ -122,6 +122,7 @@ def test_forms_are_all_tested() -> None:
 
 TOKENS = torch.zeros((2, 3, 4), dtype=torch.int32)
 LENGTHS = torch.zeros((2, 3), dtype=torch.int32)
+GIVEN: dict[str, Any] = {"tokens": TOKENS, "lengths": LENGTHS, "budget": 4}
 
 
 @pytest.mark.parametrize(
@@ -141,4 +142,4 @@ LENGTHS = torch.zeros((2, 3), dtype=torch.int32)
 )
 def test_wrong_arguments(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        trie(**({"tokens": TOKENS, "lengths": LENGTHS, "budget": 4} | change))
+        trie(**(GIVEN | change))
