@@ -23,14 +23,38 @@ from .shapes.view import FunctionView
 FORWARD_DEPTH = 3
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class Hit:
-    """A finding in a function, with the rule that made it and the calls that reach it."""
+    """A finding as plain data: the rule that made it, its place, and the calls that reach it."""
 
-    rule: Rule
-    function: FunctionRef
+    rule: str
+    stage: Stage
+    supports: StageVerdict
+    file: str
+    symbol: str
     finding: Finding
+    quote: str
     calls: tuple[Call, ...]
+
+
+def make_hit(rule: Rule, reached: Reached, finding: Finding) -> Hit:
+    """Take what a report needs out of the parsed program."""
+    function = reached.function
+    return Hit(
+        rule.name,
+        rule.stage,
+        rule.supports,
+        function.module.path,
+        function.symbol,
+        finding,
+        _line(function.module.source, finding.line),
+        reached.calls(),
+    )
+
+
+def _line(source: bytes, number: int) -> str:
+    lines = source.splitlines()
+    return lines[number - 1].decode("utf-8", "replace").rstrip() if number <= len(lines) else ""
 
 
 @dataclass(slots=True)
@@ -87,8 +111,8 @@ class Examiner:
                 wider.append((reached, more))
             owner = reached.function.owner
             if names is None and (owner is None or owner.key not in owners):
-                hits += self.apply(Scope.DRAFTING, reached)
-        narrow = any(hit.rule.stage is Stage.VERIFICATION for hit in hits)
+                hits += self.apply(Scope.DRAFTING, reached, only=_drafting(hits))
+        narrow = any(hit.stage is Stage.VERIFICATION for hit in hits)
         only = StageVerdict.TREE if narrow else None
         for reached, names in wider:
             hits += self.apply(Scope.LOGITS, reached, names, only)
@@ -118,7 +142,7 @@ class Examiner:
                 continue
             if not rule.in_loops or outline.recursive or outline.loop_names & names:
                 found = self._found(rule, function, names)
-                hits += [Hit(rule, function, finding, reached.calls()) for finding in found]
+                hits += [make_hit(rule, reached, finding) for finding in found]
         return hits
 
     def _found(self, rule: Rule, function: FunctionRef, logits: frozenset[str]) -> list[Finding]:
@@ -139,6 +163,12 @@ class Examiner:
             return []
 
 
+def _drafting(hits: list[Hit]) -> StageVerdict | None:
+    """What is still asked of drafters: once one was shown to draft chains, only for trees."""
+    shown = supports(hits, Stage.DRAFTING, StageVerdict.LINEAR)
+    return StageVerdict.TREE if shown else None
+
+
 @cache
 def _rules_of(scope: Scope) -> tuple[Rule, ...]:
     return tuple(rule for rule in all_rules() if rule.scope is scope)
@@ -148,13 +178,13 @@ def _unique(hits: Iterable[Hit]) -> list[Hit]:
     """Each place once per rule: a method may be reached through several receivers."""
     found: dict[tuple[str, str, int], Hit] = {}
     for hit in hits:
-        found.setdefault((hit.rule.name, hit.function.module.path, hit.finding.line), hit)
+        found.setdefault((hit.rule, hit.file, hit.finding.line), hit)
     return list(found.values())
 
 
 def supports(hits: Iterable[Hit], stage: Stage, verdict: StageVerdict) -> list[Hit]:
     """The hits that argue for a verdict on a stage."""
-    return [hit for hit in hits if hit.rule.stage is stage and hit.rule.supports is verdict]
+    return [hit for hit in hits if hit.stage is stage and hit.supports is verdict]
 
 
 def functions_of(tree: ast.AST) -> Iterator[FunctionNode]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from .examine import Examiner, Hit, functions_of
 from .program.module import Module
@@ -15,12 +16,6 @@ from .program.program import FunctionRef
 from .program.reach import Reached
 from .result import Call
 from .rules import Finding, Scope
-
-
-def may_build_mask(path: str, data: bytes) -> bool:
-    """Whether a file is an attention backend that fills a matrix and closes it by infinities."""
-    closes = (b"full(" in data and b"inf" in data) or b"eye(" in data
-    return "/attention/backends/" in path and closes and b"for " in data
 
 
 def passed_masks(examiner: Examiner, modules: Iterable[Module]) -> Iterator[Hit]:
@@ -32,10 +27,10 @@ def passed_masks(examiner: Examiner, modules: Iterable[Module]) -> Iterator[Hit]
                 handed = _handed_on(module, node.name)
                 if handed is not None:
                     yield hit
-                    yield _passed(hit, *handed)
+                    yield _passed(hit, module, *handed)
 
 
-def _passed(hit: Hit, caller: ast.FunctionDef, word: ast.keyword) -> Hit:
+def _passed(hit: Hit, module: Module, caller: ast.FunctionDef, word: ast.keyword) -> Hit:
     finding = Finding(
         word.lineno,
         word.col_offset + 1,
@@ -43,9 +38,18 @@ def _passed(hit: Hit, caller: ast.FunctionDef, word: ast.keyword) -> Hit:
         f"the mask is handed to attention as `{word.arg}`: one static mask for all requests, "
         "and positions stay sequential",
     )
-    function = FunctionRef(hit.function.module, caller)
-    path = (*hit.calls, Call(hit.function.module.path, caller.lineno, caller.name))
-    return Hit(hit.rule, function, finding, path)
+    owner = _owner(module, caller)
+    symbol = f"{owner}.{caller.name}" if owner else caller.name
+    quote = module.source.splitlines()[word.lineno - 1].decode("utf-8", "replace").rstrip()
+    calls = (*hit.calls, Call(module.path, caller.lineno, symbol))
+    return replace(hit, symbol=symbol, finding=finding, quote=quote, calls=calls)
+
+
+def _owner(module: Module, function: ast.FunctionDef) -> str | None:
+    for node in module.tree.body:
+        if isinstance(node, ast.ClassDef) and function in node.body:
+            return node.name
+    return None
 
 
 def _handed_on(module: Module, builder: str) -> tuple[ast.FunctionDef, ast.keyword] | None:

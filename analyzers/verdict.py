@@ -88,20 +88,18 @@ class Judge:
 
 
 def _evidence(name: str, path: EnginePath, hit: Hit) -> Evidence:
-    finding, module = hit.finding, hit.function.module
-    lines = module.source.decode("utf-8", "replace").splitlines()
-    quote = lines[finding.line - 1] if finding.line <= len(lines) else ""
+    finding = hit.finding
     return Evidence(
         name,
-        hit.rule.name,
-        hit.rule.stage,
-        hit.rule.supports,
-        module.path,
+        hit.rule,
+        hit.stage,
+        hit.supports,
+        hit.file,
         finding.line,
         finding.end_line,
         finding.column,
-        hit.function.symbol,
-        quote.rstrip(),
+        hit.symbol,
+        hit.quote,
         finding.message,
         path,
         hit.calls,

@@ -84,6 +84,11 @@ class ArchiveSource:
         """The archive's path."""
         return self._archive.location
 
+    @property
+    def independent_reads(self) -> bool:
+        """No: forked processes would share the position in the archive's file."""
+        return False
+
     def files(self) -> Mapping[str, FileInfo]:
         """Every regular file of the parts, by path, sorted."""
         return self._files

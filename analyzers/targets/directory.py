@@ -38,6 +38,11 @@ class DirectorySource:
         """The root's path."""
         return printable(str(self._root))
 
+    @property
+    def independent_reads(self) -> bool:
+        """Yes: every read opens its file anew."""
+        return True
+
     def files(self) -> Mapping[str, FileInfo]:
         """Every regular file of the parts, by path, sorted; walked once."""
         return self._walk.files

@@ -38,6 +38,10 @@ class Source(Protocol):
     def location(self) -> str:
         """The root, as a person would name it."""
 
+    @property
+    def independent_reads(self) -> bool:
+        """Whether a forked process may read while this one does; an archive's handle is shared."""
+
     def files(self) -> Mapping[str, FileInfo]:
         """Every regular file of the package and of the plug-ins beside it, by path, sorted.
 

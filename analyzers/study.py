@@ -1,0 +1,172 @@
+"""The study of one target: every file read once, every engine path examined, every stage judged."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from .beside import started
+from .engines import Engine, default_path, find_engines
+from .examine import Examiner, Hit, supports
+from .install.check import RecordCheck
+from .masks import passed_masks
+from .methods import read_methods
+from .plugins import plugin_hits
+from .program.program import Program
+from .program.receivers import Receivers
+from .result import Coverage, EnginePath, PathResult, Report, Stage, StageVerdict, Unreadable
+from .rules import all_rules
+from .scan import Scan, scan
+from .substitutes import compiled_verifiers, rebound_kernels
+from .targets.source import Target
+from .verdict import Judge, total
+
+PACKAGE = "vllm"
+
+
+@dataclass(frozen=True, slots=True)
+class _Examined:
+    """What the examination of one engine path found, and what it had to read for that."""
+
+    hits: list[Hit]
+    parsed: frozenset[str]
+    failures: dict[str, str]
+
+
+def study(target: Target, progress: Callable[[str], None]) -> tuple[Report, RecordCheck]:
+    """Read, examine and judge; the record check is handed back with the digests it took."""
+    with _no_collection():
+        return _Study(target, progress).run()
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Parsing makes millions of nodes and no garbage; collecting meanwhile doubles its time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+class _Study:
+    """One target's study; `run` does everything, in the order that keeps two cores busy."""
+
+    def __init__(self, target: Target, progress: Callable[[str], None]) -> None:
+        self._target = target
+        self._progress = progress
+        source = target.source
+        self._program = Program(source.files(), source.read, PACKAGE)
+        self._receivers = Receivers(self._program)
+        self._examiner = Examiner(self._program, self._receivers)
+
+    def run(self) -> tuple[Report, RecordCheck]:
+        source = self._target.source
+        self._progress("following the engine's calls")
+        engines = list(find_engines(self._program, self._receivers, PACKAGE))
+        default = default_path(self._program, PACKAGE, [engine.path for engine in engines])
+        with ExitStack() as stack:
+            # All paths but the last are examined beside this process, before it has threads.
+            works = [partial(self._examine, engine) for engine in engines]
+            if source.independent_reads:
+                works[:-1] = [stack.enter_context(started(work)) for work in works[:-1]]
+            self._progress("reading files")
+            check = RecordCheck(source, self._target.record)
+            seen = scan(source, check)
+            self._progress("examining the verifiers")
+            found = [work() for work in reversed(works)][::-1]
+        judge = Judge()
+        paths = self._judge(judge, engines, default, found, seen)
+        return self._report(judge, paths, found, seen, check), check
+
+    def _examine(self, engine: Engine) -> _Examined:
+        hits = self._examiner.engine(engine)
+        parsed = frozenset(module.path for module in self._program.loaded)
+        return _Examined(hits, parsed, {**self._program.failures, **self._examiner.failures})
+
+    def _judge(
+        self,
+        judge: Judge,
+        engines: list[Engine],
+        default: dict[EnginePath, bool | None],
+        found: list[_Examined],
+        seen: Scan,
+    ) -> tuple[PathResult, ...]:
+        plugins = self._target.plugins
+        beside = plugin_hits(self._examiner, self._receivers, plugins, PACKAGE)
+        every = [
+            [*examined.hits, *beside.get(engine.path, [])]
+            for engine, examined in zip(engines, found, strict=True)
+        ]
+        masks = self._masks(seen) if any(_has_trees(hits) for hits in every) else []
+        return tuple(
+            judge.path(engine.path, default[engine.path], hits, masks)
+            for engine, hits in zip(engines, every, strict=True)
+        )
+
+    def _masks(self, seen: Scan) -> list[Hit]:
+        names = [path.removesuffix(".py").replace("/", ".") for path in seen.masks]
+        modules = [module for name in names if (module := self._program.module(name)) is not None]
+        return list(passed_masks(self._examiner, modules))
+
+    def _report(
+        self,
+        judge: Judge,
+        paths: tuple[PathResult, ...],
+        found: list[_Examined],
+        seen: Scan,
+        check: RecordCheck,
+    ) -> Report:
+        target, source = self._target, self._target.source
+        verdict, summary = total(paths)
+        self._progress("comparing with the record of the install")
+        methods = read_methods(self._program, PACKAGE)
+        return Report(
+            target=target.name,
+            tool_version=_version(),
+            install=check.finish().onto(target.install),
+            verdict=verdict,
+            summary=summary,
+            paths=paths,
+            evidence=tuple(judge.evidence),
+            methods=methods,
+            coverage=self._coverage(found, seen),
+            notes=(
+                *target.notes,
+                *rebound_kernels(source, judge.evidence),
+                *compiled_verifiers(source),
+            ),
+        )
+
+    def _coverage(self, found: list[_Examined], seen: Scan) -> Coverage:
+        failures = {**self._program.failures, **self._examiner.failures}
+        parsed = {module.path for module in self._program.loaded}
+        for examined in found:
+            failures |= examined.failures
+            parsed |= examined.parsed
+        known = {item.file for item in seen.unreadable}
+        broken = [Unreadable(file, failures[file]) for file in sorted(failures) if file not in known]
+        return Coverage(
+            files=seen.files,
+            bytes=seen.bytes,
+            parsed=len(parsed),
+            rules=tuple(rule.name for rule in all_rules()),
+            unreadable=(*seen.unreadable, *broken),
+        )
+
+
+def _has_trees(hits: list[Hit]) -> bool:
+    return any(
+        supports(hits, stage, StageVerdict.TREE) for stage in (Stage.DRAFTING, Stage.VERIFICATION)
+    )
+
+
+def _version() -> str:
+    from .. import __version__
+
+    return __version__
