@@ -12,6 +12,7 @@ from .beside import started
 from .engines import Engine, default_path, find_engines
 from .examine import Examiner, Hit, supports
 from .install.check import RecordCheck
+from .libraries import compiled_verifiers
 from .masks import passed_masks
 from .methods import read_methods
 from .plugins import plugin_hits
@@ -20,7 +21,7 @@ from .program.receivers import Receivers
 from .result import Coverage, EnginePath, PathResult, Report, Stage, StageVerdict, Unreadable
 from .rules import all_rules
 from .scan import Scan, scan
-from .substitutes import compiled_verifiers, rebound_kernels
+from .substitutes import rebound_kernels
 from .targets.source import Target
 from .verdict import Judge, total
 

@@ -28,10 +28,8 @@ class HostSyncError(AssertionError):
     """An operator of the hot path would have synchronised with the host."""
 
 
-class _NoHostSync(TorchDispatchMode):
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+class _NoHostSync(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has no types here
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = func._schema.name
         overload = func._schema.overload_name
         if name in FORBIDDEN or f"{name}.{overload}" in FORBIDDEN:
@@ -66,7 +64,7 @@ def no_host_sync() -> Iterator[None]:
     if gpu:
         torch.cuda.set_sync_debug_mode("error")
     try:
-        with _NoHostSync():
+        with _NoHostSync():  # type: ignore[no-untyped-call]  # as above
             yield
     finally:
         if gpu:

@@ -72,7 +72,7 @@ def ancestors(
     if form == "vectorised" or (form == "auto" and not parents.is_cuda):
         return Ancestors(*vectorised.ancestors(parents, count, words))
     # A machine without a GPU may be without Triton.
-    from . import kernel  # noqa: PLC0415
+    from . import kernel
 
     out = kernel.outputs(parents, words)
     if parents.shape[0] > 0:

@@ -90,7 +90,7 @@ def tree_attention(  # noqa: PLR0913
         out.copy_(reference.attend(*cached, seq_lens, query_start, visible, is_chain, scale=scale))
     elif form == "kernel":
         # A machine without a GPU may be without Triton.
-        from . import kernel  # noqa: PLC0415
+        from . import kernel
 
         kernel.attend(
             out, *cached, seq_lens, query_start, visible, is_chain,

@@ -59,7 +59,7 @@ def commit(
         return
     if _chosen(form, perm) == "kernel":
         # A machine without a GPU may be without Triton.
-        from . import kernel  # noqa: PLC0415
+        from . import kernel
 
         for group in plan.groups:
             kernel.commit(
@@ -103,7 +103,7 @@ def commit_rows(
         return
     if _chosen(form, perm) == "kernel":
         # A machine without a GPU may be without Triton.
-        from . import kernel  # noqa: PLC0415
+        from . import kernel
 
         for view in views:
             kernel.commit(view, view, None, perm, accepted, row_start, aligned=False)

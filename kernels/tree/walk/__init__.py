@@ -71,7 +71,7 @@ def walk(
     args = (target, tokens, parents, count, row_start)
     if _chosen(form, tokens) == "kernel":
         # A machine without a GPU may be without Triton.
-        from . import kernel  # noqa: PLC0415
+        from . import kernel
 
         out = kernel.outputs(tokens, target.dtype)
         if tokens.shape[0] > 0:
@@ -111,7 +111,7 @@ def walk_logits(
     flat = logits if row_start is not None else logits.flatten(0, 1)
     if _chosen(form, tokens) == "kernel":
         # A machine without a GPU may be without Triton.
-        from . import kernel  # noqa: PLC0415
+        from . import kernel
 
         out = kernel.outputs(tokens, torch.int32)
         if tokens.shape[0] > 0:
