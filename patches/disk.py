@@ -1,0 +1,162 @@
+"""The only calls that change a disk; each leaves either what was there or what was asked for.
+
+Files are written under a temporary name, synced and renamed, so that a reader never sees half of
+one, and a hard link is broken, never written through.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+
+
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """What a file is besides its content: permission bits, owner, extended attributes."""
+
+    mode: int
+    uid: int
+    gid: int
+    xattrs: Mapping[str, bytes] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, path: Path) -> Attributes:
+        """The attributes of a file or folder; a link is followed."""
+        found = path.stat()
+        return cls(stat.S_IMODE(found.st_mode), found.st_uid, found.st_gid, _xattrs(path))
+
+
+def write_new(path: Path, data: bytes, like: Attributes) -> None:
+    """Create a file that was not there, with these attributes, and sync it.
+
+    Raises:
+        OSError: it is there already, or cannot be written.
+    """
+    handle = os.open(path, _CREATE, 0o600)
+    try:
+        left = memoryview(data)
+        while left:
+            left = left[os.write(handle, left) :]
+        _dress(handle, like)
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def make_folder(path: Path, like: Attributes) -> None:
+    """Create a folder with these attributes.
+
+    Raises:
+        OSError: it is there already, or cannot be made.
+    """
+    path.mkdir(0o700)
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        _dress(handle, Attributes(like.mode, like.uid, like.gid))
+    finally:
+        os.close(handle)
+
+
+def make_link(path: Path, target: str) -> None:
+    """Create a symbolic link.
+
+    Raises:
+        OSError: the path is taken, or cannot be written.
+    """
+    path.symlink_to(target)
+
+
+def rename(old: Path, new: Path) -> None:
+    """Rename, replacing a file of the new name; the folders are synced afterwards.
+
+    Raises:
+        OSError: it is not possible; then nothing has changed.
+    """
+    old.rename(new)
+    for folder in {old.parent, new.parent}:
+        sync_folder(folder)
+
+
+def remove(path: Path) -> None:
+    """Remove a file, a link or a whole folder, if it is there.
+
+    Raises:
+        OSError: something in it cannot be removed.
+    """
+    try:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        elif os.path.lexists(path):
+            path.unlink()
+    except FileNotFoundError:
+        # Somebody else was faster, which is as good.
+        return
+
+
+def remove_empty(path: Path) -> None:
+    """Remove a folder if nothing is in it."""
+    with contextlib.suppress(FileNotFoundError, OSError):
+        path.rmdir()
+
+
+def sync_folder(path: Path) -> None:
+    """Make the entries of a folder durable.
+
+    Raises:
+        OSError: the disk failed.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        # Some file systems cannot sync folders, and say so.
+        if error.errno != errno.EINVAL:
+            raise
+    finally:
+        os.close(handle)
+
+
+def make_private(path: Path) -> None:
+    """Create a folder of our own and those above it, readable by its owner alone."""
+    for folder in reversed([path, *path.parents]):
+        if not folder.is_dir():
+            folder.mkdir(0o700, exist_ok=True)
+            sync_folder(folder.parent)
+
+
+def _dress(handle: int, like: Attributes) -> None:
+    found = os.fstat(handle)
+    if (found.st_uid, found.st_gid) != (like.uid, like.gid):
+        os.fchown(handle, like.uid, like.gid)
+    # After the owner: changing that clears the set-user-id bits.
+    os.fchmod(handle, like.mode)
+    present = dict(_items(handle))
+    for name, value in like.xattrs.items():
+        # A security module labels new files by itself, and lets nobody else do it.
+        if present.get(name) != value:
+            os.setxattr(handle, name, value)
+
+
+def _xattrs(path: Path) -> dict[str, bytes]:
+    return dict(_items(path))
+
+
+def _items(target: Path | int) -> Iterator[tuple[str, bytes]]:
+    if not hasattr(os, "listxattr"):
+        return
+    try:
+        names = os.listxattr(target)
+    except OSError as error:
+        if error.errno not in (errno.ENOTSUP, errno.ENODATA):
+            raise
+        return
+    for name in names:
+        yield name, os.getxattr(target, name)

@@ -1,0 +1,235 @@
+"""Hook into functions of a module: one guarded import, one innermost decorator per function.
+
+Function bodies, comments and formatting stay as they are, byte for byte. `edited` proves that of
+its own result before it hands it out, and `unedited` is its inverse.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+
+import libcst as cst
+
+from ..analyzers.errors import ConflictError
+from .errors import AnchorError
+from .recipe import Anchor
+
+# What every edited file holds and no other file does.
+MARK = b"_ddtree_hook"
+
+_GUARD = """
+try:
+    from ddtree_runtime.hooks import hook as _ddtree_hook
+except ImportError:
+
+    def _ddtree_hook(name):
+        return lambda function: function
+"""
+_LINE = rb"(?:\r\n|\n|\r)"
+_GUARD_LINES = re.compile(
+    rb"(?m)" + _LINE + rb"^" + _LINE.join(
+        rb"[ \t]*" + re.escape(line.strip().encode()) for line in _GUARD.strip().split("\n")
+    ) + _LINE
+)  # fmt: skip
+_DECORATOR_LINE = re.compile(rb'(?m)^[ \t]*@_ddtree_hook\("[\w.]+"\)' + _LINE)
+
+
+def edited(file: str, data: bytes, anchors: Sequence[Anchor]) -> bytes:
+    """The module with a decorator on the function of every anchor.
+
+    Raises:
+        AnchorError: a function is not there exactly once, or not the one that the anchor means.
+        ConflictError: the file cannot be edited without touching other bytes of it.
+    """
+    module = _parsed(file, data)
+    body = list(module.body)
+    for anchor in anchors:
+        _check(anchor, module, list(_matches(module.body, anchor.name.split("."))))
+        body = _decorated(body, anchor.name.split("."), _decorator(anchor.hook))
+        if sum(_hooks(body)) != anchors.index(anchor) + 1:
+            raise _conditional(anchor)
+    place = _after_imports(body)
+    guard = cst.parse_statement(_GUARD.strip() + "\n", config=module.config_for_parsing)
+    guard = guard.with_changes(leading_lines=[cst.EmptyLine(indent=False)])
+    result = module.with_changes(body=[*body[:place], guard, *body[place:]]).bytes
+    confine(file, data, result, len(anchors))
+    return result
+
+
+def unedited(data: bytes) -> bytes:
+    """The module without the lines that `edited` adds; other modules are handed back as they are."""
+    return _DECORATOR_LINE.sub(b"", _GUARD_LINES.sub(b"", data))
+
+
+def confine(file: str, old: bytes, new: bytes, hooks: int) -> None:
+    """Check that `new` is `old`, one guarded import and `hooks` decorators, and nothing else.
+
+    Raises:
+        ConflictError: it is not, or it does not compile.
+    """
+    added = len(_DECORATOR_LINE.findall(new)), len(_GUARD_LINES.findall(new))
+    if added != (hooks, 1) or unedited(new) != old:
+        raise _unsafe(file, f"the edit would change more than {hooks} decorators and one import")
+    try:
+        compile(new, file, "exec", dont_inherit=True, flags=ast.PyCF_ONLY_AST)
+    except (SyntaxError, ValueError) as error:
+        raise _unsafe(file, f"the edited file would not compile: {error}") from error
+
+
+def fingerprint(source: str) -> str:
+    """The hash of one function's structure, without decorators, docstring, comments and layout."""
+    node = ast.parse(textwrap.dedent(source)).body[0]
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        raise ValueError("the source does not start with a function")
+    node.decorator_list = []
+    if ast.get_docstring(node, clean=False) is not None:
+        node.body = node.body[1:]
+    return hashlib.sha256(_structure(node).encode()).hexdigest()[:16]
+
+
+def _structure(value: object) -> str:
+    # `ast.dump` writes the same tree differently from one Python to the next.
+    if isinstance(value, ast.AST):
+        parts = [(name, getattr(value, name, None)) for name in value._fields]
+        kept = [f"{name}={_structure(part)}" for name, part in parts if part not in (None, [])]
+        return f"{type(value).__name__}({','.join(kept)})"
+    if isinstance(value, list):
+        return f"[{','.join(map(_structure, value))}]"
+    return repr(value)
+
+
+def _parsed(file: str, data: bytes) -> cst.Module:
+    if MARK in data:
+        raise _unsafe(file, "it already holds hooks of ddtree")
+    try:
+        module = cst.parse_module(data)
+    except (cst.ParserSyntaxError, UnicodeDecodeError, SyntaxError) as error:
+        raise _unsafe(file, f"it cannot be parsed: {str(error).splitlines()[0]}") from error
+    if module.bytes != data:
+        raise _unsafe(file, "it would not come back byte for byte when written unchanged")
+    return module
+
+
+def _matches(nodes: Sequence[cst.CSTNode], names: list[str]) -> Iterator[cst.FunctionDef]:
+    """Every definition of that name, also those that a condition chooses between."""
+    for node in nodes:
+        if isinstance(node, cst.FunctionDef):
+            if names == [node.name.value]:
+                yield node
+        elif isinstance(node, cst.ClassDef):
+            if len(names) > 1 and node.name.value == names[0]:
+                yield from _matches(node.body.body, names[1:])
+        elif not isinstance(node, cst.SimpleStatementLine | cst.BaseExpression):
+            yield from _matches(node.children, names)
+
+
+def _check(anchor: Anchor, module: cst.Module, found: list[cst.FunctionDef]) -> None:
+    if len(found) != 1:
+        raise missing(anchor, len(found))
+    (node,) = found
+    parameters = tuple(item.name.value for item in [*node.params.posonly_params, *node.params.params])
+    if parameters[: len(anchor.parameters)] != anchor.parameters:
+        raise _another(anchor, f"takes ({', '.join(parameters)})", ", ".join(anchor.parameters))
+    if anchor.bodies:
+        print_ = fingerprint(module.code_for_node(node.with_changes(decorators=[])).lstrip("\r\n"))
+        if print_ not in anchor.bodies:
+            raise _another(anchor, f"has the body {print_}", " or ".join(anchor.bodies))
+
+
+def _decorated(
+    body: Sequence[cst.CSTNode], names: list[str], decorator: cst.Decorator
+) -> list[cst.CSTNode]:
+    return [_with_decorator(node, names, decorator) for node in body]
+
+
+def _with_decorator(
+    node: cst.CSTNode, names: list[str], decorator: cst.Decorator
+) -> cst.CSTNode:
+    if isinstance(node, cst.FunctionDef) and names == [node.name.value]:
+        # The last one is the innermost: what other decorators do stays around it.
+        return node.with_changes(decorators=[*node.decorators, decorator])
+    if isinstance(node, cst.ClassDef) and len(names) > 1 and node.name.value == names[0]:
+        inner = _decorated(node.body.body, names[1:], decorator)
+        return node.with_changes(body=node.body.with_changes(body=inner))
+    return node
+
+
+def _decorator(hook: str) -> cst.Decorator:
+    return cst.Decorator(cst.parse_expression(f'_ddtree_hook("{hook}")'))
+
+
+def _hooks(body: Sequence[cst.CSTNode]) -> Iterator[int]:
+    """How many of our decorators every function has, in a module and its classes."""
+    for node in body:
+        if isinstance(node, cst.ClassDef):
+            yield from _hooks(node.body.body)
+        elif isinstance(node, cst.FunctionDef):
+            yield sum(_is_hook(decorator.decorator) for decorator in node.decorators)
+
+
+def _is_hook(node: cst.BaseExpression) -> bool:
+    return (
+        isinstance(node, cst.Call)
+        and isinstance(node.func, cst.Name)
+        and node.func.value.encode() == MARK
+    )
+
+
+def _after_imports(body: Sequence[cst.CSTNode]) -> int:
+    """The index after the docstring and the first unbroken run of imports."""
+    start = int(bool(body) and _is_docstring(body[0]))
+    while start < len(body) and _is_import(body[start]):
+        start += 1
+    return start
+
+
+def _is_docstring(node: cst.CSTNode) -> bool:
+    if not isinstance(node, cst.SimpleStatementLine) or len(node.body) != 1:
+        return False
+    (inner,) = node.body
+    return isinstance(inner, cst.Expr) and isinstance(
+        inner.value, cst.SimpleString | cst.ConcatenatedString
+    )
+
+
+def _is_import(node: cst.CSTNode) -> bool:
+    return isinstance(node, cst.SimpleStatementLine) and all(
+        isinstance(part, cst.Import | cst.ImportFrom) for part in node.body
+    )
+
+
+def missing(anchor: Anchor, count: int) -> AnchorError:
+    """The refusal for an anchor that is not there exactly once."""
+    return AnchorError(
+        f"{anchor.file}: {anchor.name} is defined {count} times",
+        expected=f"exactly 1 definition to hook {anchor.hook} into",
+        hint="ddtree inspect host",
+    )
+
+
+def _conditional(anchor: Anchor) -> AnchorError:
+    return AnchorError(
+        f"{anchor.file}: {anchor.name} is defined 1 time, but inside a conditional block",
+        expected=f"exactly 1 unconditional definition to hook {anchor.hook} into",
+        hint="ddtree inspect host",
+    )
+
+
+def _another(anchor: Anchor, found: str, expected: str) -> AnchorError:
+    return AnchorError(
+        f"{anchor.file}: {anchor.name} is defined 1 time, but {found}",
+        expected=f"a function with {expected} to hook {anchor.hook} into",
+        hint="ddtree inspect host",
+    )
+
+
+def _unsafe(file: str, reason: str) -> ConflictError:
+    return ConflictError(
+        f"{file} cannot be edited: {reason}",
+        expected="a file of an unpatched release",
+        hint="ddtree patch --status",
+    )

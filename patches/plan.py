@@ -1,0 +1,183 @@
+"""What a patch would do to one install, worked out from its bytes; nothing is written.
+
+`make_plan` reads through a `Source`, so that a plan for a wheel is made like one for a folder.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ..analyzers.errors import ConflictError
+from ..analyzers.install.record import Record, is_bytecode
+from ..analyzers.targets.source import Source, Target
+from . import edit
+from .recipe import Anchor, Recipe, all_recipes, choose
+
+
+@dataclass(frozen=True, slots=True)
+class FileEdit:
+    """One file of vLLM, before and after; `file` is relative to the site."""
+
+    file: str
+    hooks: tuple[str, ...]
+    old: bytes
+    new: bytes
+
+    @property
+    def old_sha256(self) -> str:
+        """The hash of the content that the edit expects, in hex."""
+        return sha256(self.old)
+
+    @property
+    def new_sha256(self) -> str:
+        """The hash of the content that the edit leaves, in hex."""
+        return sha256(self.new)
+
+    @property
+    def diff(self) -> str:
+        """The edit as a unified diff."""
+        old, new = (data.decode("utf-8", "replace").splitlines(True) for data in (self.old, self.new))
+        return "".join(difflib.unified_diff(old, new, f"a/{self.file}", f"b/{self.file}"))
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Which bytes an install consists of, as far as its installer says."""
+
+    version: str
+    # The hash of what RECORD says about the package; empty without a RECORD.
+    record: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that `apply` will do, and the id under which it was shown.
+
+    Args:
+        installed: the files that will lie beside vLLM, by path relative to the site.
+        notes: sentences about what a reader should know before saying yes.
+    """
+
+    target: str
+    location: str
+    distribution: str | None
+    identity: Identity
+    recipe: Recipe
+    why: str
+    edits: tuple[FileEdit, ...]
+    installed: Mapping[str, bytes]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """Twelve hex digits that change when any byte of the plan does."""
+        facts = [self.location, self.identity.version, self.identity.record, self.recipe.digest]
+        hashes = [[item.file, item.old_sha256, item.new_sha256] for item in self.edits]
+        beside = [[path, sha256(data)] for path, data in self.installed.items()]
+        return sha256(json.dumps([facts, hashes, beside]).encode())[:12]
+
+    @property
+    def diff(self) -> str:
+        """All edits as one unified diff."""
+        return "".join(item.diff for item in self.edits)
+
+
+def sha256(data: bytes) -> str:
+    """The SHA-256 of some bytes, in hex."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def identity_of(target: Target) -> Identity:
+    """Version and RECORD of a target; the same as long as nothing else is installed in its place."""
+    return Identity(target.install.version or "", _record_hash(target.record))
+
+
+def make_plan(
+    target: Target, installed: Mapping[str, bytes], recipes: Sequence[Recipe] | None = None
+) -> Plan:
+    """The plan for an unpatched install.
+
+    Args:
+        installed: what will lie beside vLLM, from `distribution`.
+        recipes: those to choose from; all that there are if not given.
+
+    Raises:
+        ConflictError: no recipe fits the version; an anchor is missing or ambiguous; a file that
+            would be edited was changed by somebody else.
+    """
+    recipe, why = choose(target.install.version, all_recipes() if recipes is None else recipes)
+    contents = {file: _read(target.source, file, hooks) for file, hooks in recipe.by_file().items()}
+    refuse_foreign(foreign_edits(contents, target.record))
+    edits = tuple(
+        FileEdit(
+            file,
+            tuple(anchor.hook for anchor in anchors),
+            contents[file],
+            edit.edited(file, contents[file], anchors),
+        )
+        for file, anchors in recipe.by_file().items()
+    )
+    return Plan(
+        target.name,
+        target.source.location,
+        target.install.distribution,
+        identity_of(target),
+        recipe,
+        why,
+        edits,
+        installed,
+        tuple(target.notes),
+    )
+
+
+def foreign_edits(contents: Mapping[str, bytes], record: Record | None) -> tuple[str, ...]:
+    """The files whose bytes are not what RECORD says; none where it does not say."""
+    found = []
+    for file, data in contents.items():
+        entry = record.entries.get(file) if record else None
+        if entry is not None and entry.algorithm and entry.digest is not None:
+            if hashlib.new(entry.algorithm, data).digest() != entry.digest:
+                found.append(file)
+    return tuple(found)
+
+
+def refuse_foreign(files: Sequence[str]) -> None:
+    """Refuse to touch files that somebody else changed.
+
+    Raises:
+        ConflictError: there are such files; the message names them.
+    """
+    if files:
+        raise ConflictError(
+            f"changed since it was installed, and not by ddtree: {', '.join(files)}",
+            expected="the files as RECORD has them, or as ddtree left them",
+            hint="python -m pip install --force-reinstall --no-deps vllm==VERSION",
+        )
+
+
+def _read(source: Source, file: str, anchors: Sequence[Anchor]) -> bytes:
+    if file not in source.files():
+        raise edit.missing(anchors[0], 0)
+    try:
+        return source.read(file)
+    except OSError as error:
+        raise ConflictError(
+            f"{file} cannot be read: {error.strerror}",
+            expected="a file that can be read and edited",
+            hint="ddtree inspect host",
+        ) from error
+
+
+def _record_hash(record: Record | None) -> str:
+    if record is None:
+        return ""
+    lines = [
+        f"{path}\0{entry.algorithm}\0{entry.digest.hex() if entry.digest else ''}\0{entry.size}"
+        for path, entry in sorted(record.entries.items())
+        if path.startswith("vllm/") and not is_bytecode(path)
+    ]
+    return sha256("\n".join(lines).encode())

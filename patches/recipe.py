@@ -1,0 +1,106 @@
+"""What to change in which releases, and which recipe fits an installed version."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import pkgutil
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+
+from packaging.version import InvalidVersion, Version
+
+from ..analyzers.errors import ConflictError
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """One function to hook into, found by its name and never by its line.
+
+    Args:
+        file: the module's path relative to the site, such as `vllm/config/vllm.py`.
+        name: `function` or `Class.function`.
+        hook: the name under which the runtime knows the place.
+        parameters: the names that the function's parameters have to start with.
+        bodies: `edit.fingerprint` of every form of the function that the runtime knows; empty
+            where the runtime only wraps it, so that its body does not matter.
+    """
+
+    file: str
+    name: str
+    hook: str
+    parameters: tuple[str, ...] = ()
+    bodies: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """The anchors of one model runner for `lower` <= version < `upper`; both are stated."""
+
+    name: str
+    runner: str
+    lower: str
+    upper: str
+    anchors: tuple[Anchor, ...]
+
+    def fits(self, version: Version) -> bool:
+        """Whether a release is in the range; a pre-release counts as its release."""
+        return Version(self.lower).release <= version.release < Version(self.upper).release
+
+    @property
+    def range(self) -> str:
+        """The range in words."""
+        return f"{self.lower} <= version < {self.upper}"
+
+    @property
+    def digest(self) -> str:
+        """Changes when anything in the recipe does."""
+        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
+
+    def by_file(self) -> dict[str, tuple[Anchor, ...]]:
+        """The anchors of every file, files sorted."""
+        files = sorted({anchor.file for anchor in self.anchors})
+        return {
+            file: tuple(anchor for anchor in self.anchors if anchor.file == file) for file in files
+        }
+
+
+def all_recipes() -> tuple[Recipe, ...]:
+    """The `RECIPE` of every module in `recipes`, by name; a new file is found by being there."""
+    from . import recipes
+
+    names = sorted(module.name for module in pkgutil.iter_modules(recipes.__path__))
+    return tuple(importlib.import_module(f"{recipes.__name__}.{name}").RECIPE for name in names)
+
+
+def choose(version: str | None, recipes: Sequence[Recipe]) -> tuple[Recipe, str]:
+    """The one recipe for a version, and why it is that one.
+
+    Raises:
+        ConflictError: none fits, or more than one does; the message says how many.
+    """
+    try:
+        parsed = Version(version or "")
+    except InvalidVersion:
+        raise _refusal(f"the version of this vLLM is {version or 'unknown'}", recipes) from None
+    fitting = [recipe for recipe in recipes if recipe.fits(parsed)]
+    if len(fitting) != 1:
+        found = f"vLLM {version} is in the range of {len(fitting)} of {len(recipes)} recipes"
+        raise _refusal(found, fitting or recipes)
+    (recipe,) = fitting
+    return recipe, f"{version} is in its range ({recipe.range}), and in no other recipe's"
+
+
+def hooked_files(recipes: Iterable[Recipe]) -> tuple[str, ...]:
+    """Every file that any recipe edits, sorted."""
+    return tuple(sorted({anchor.file for recipe in recipes for anchor in recipe.anchors}))
+
+
+def _refusal(found: str, recipes: Sequence[Recipe]) -> ConflictError:
+    ranges = "; ".join(f"{recipe.name}: {recipe.range}" for recipe in recipes)
+    return ConflictError(
+        found,
+        expected=f"a version in the range of exactly one recipe ({ranges or 'there are none'})",
+        hint="ddtree inspect host",
+    )

@@ -1,0 +1,56 @@
+"""The V1 model runner: the seams whose names and parameters stayed the same since 0.24.0.
+
+Every function is wrapped and none is replaced, so that no body has to be known.
+"""
+
+from __future__ import annotations
+
+from ..recipe import Anchor, Recipe
+
+_RUNNER = "vllm/v1/worker/gpu_model_runner.py"
+
+RECIPE = Recipe(
+    name="v1",
+    runner="v1-runner",
+    lower="0.24.0",
+    upper="0.34.0",
+    anchors=(
+        Anchor(_RUNNER, "GPUModelRunner.__init__", "v1.init", ("self", "vllm_config")),
+        Anchor(
+            _RUNNER,
+            "GPUModelRunner._prepare_inputs",
+            "v1.prepare_inputs",
+            ("self", "scheduler_output", "num_scheduled_tokens"),
+        ),
+        Anchor(
+            _RUNNER,
+            "GPUModelRunner._sample",
+            "v1.sample",
+            ("self", "logits", "spec_decode_metadata"),
+        ),
+        Anchor(
+            _RUNNER,
+            "GPUModelRunner.sample_tokens",
+            "v1.sample_tokens",
+            ("self", "grammar_output"),
+        ),
+        Anchor(
+            _RUNNER,
+            "GPUModelRunner.propose_draft_token_ids",
+            "v1.propose",
+            ("self", "scheduler_output", "sampled_token_ids"),
+        ),
+        Anchor(
+            "vllm/config/vllm.py",
+            "VllmConfig.num_speculative_tokens",
+            "config.num_speculative_tokens",
+            ("self",),
+        ),
+        Anchor(
+            "vllm/model_executor/layers/attention/attention.py",
+            "unified_attention_with_output",
+            "attention.forward",
+            ("query", "key", "value", "output", "layer_name"),
+        ),
+    ),
+)
