@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from ..analyzers.errors import DdtreeError
-from . import compare, host, rules
+from . import compare, host, patch, rules
 from .options import chosen_format
 from .output import complain, emit
 from .render import error
@@ -25,7 +25,8 @@ class ErrorsBecomeExitCodes(TyperGroup):
     """The root command group: what a command raises leaves the process as an exit code.
 
     0 done or clean; 1 a negative finding that was asked for; 2 usage; 3 target missing or
-    unreachable; 4 drift or conflict, refused; 5 failed; 130 interrupted.
+    unreachable; 4 drift or conflict, refused; 5 failed and rolled back; 6 recovery pending;
+    130 interrupted.
     """
 
     def invoke(self, ctx: Any) -> Any:
@@ -54,13 +55,14 @@ app.add_typer(inspect, name="inspect", help="Prove from the installed code what 
 inspect.command("host")(host.host)
 inspect.command("rules")(rules.rules)
 inspect.command("compare")(compare.compare)
+app.command("patch")(patch.patch)
 
 
 @app.callback(invoke_without_command=True)
 def root(
     version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
 ) -> None:
-    """Inspect tree-structured speculative decoding in an installed vLLM."""
+    """Inspect and patch tree-structured speculative decoding in an installed vLLM."""
     if version:
         emit(f"ddtree {__version__}\n")
         raise typer.Exit

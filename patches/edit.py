@@ -46,7 +46,7 @@ def edited(file: str, data: bytes, anchors: Sequence[Anchor]) -> bytes:
         ConflictError: the file cannot be edited without touching other bytes of it.
     """
     module = _parsed(file, data)
-    body = list(module.body)
+    body: list[cst.CSTNode] = list(module.body)
     for anchor in anchors:
         _check(anchor, module, list(_matches(module.body, anchor.name.split("."))))
         body = _decorated(body, anchor.name.split("."), _decorator(anchor.hook))
@@ -61,7 +61,7 @@ def edited(file: str, data: bytes, anchors: Sequence[Anchor]) -> bytes:
 
 
 def unedited(data: bytes) -> bytes:
-    """The module without the lines that `edited` adds; other modules are handed back as they are."""
+    """The module without the lines that `edited` adds; others are handed back."""
     return _DECORATOR_LINE.sub(b"", _GUARD_LINES.sub(b"", data))
 
 
@@ -131,7 +131,9 @@ def _check(anchor: Anchor, module: cst.Module, found: list[cst.FunctionDef]) -> 
     if len(found) != 1:
         raise missing(anchor, len(found))
     (node,) = found
-    parameters = tuple(item.name.value for item in [*node.params.posonly_params, *node.params.params])
+    parameters = tuple(
+        item.name.value for item in [*node.params.posonly_params, *node.params.params]
+    )
     if parameters[: len(anchor.parameters)] != anchor.parameters:
         raise _another(anchor, f"takes ({', '.join(parameters)})", ", ".join(anchor.parameters))
     if anchor.bodies:
@@ -146,9 +148,7 @@ def _decorated(
     return [_with_decorator(node, names, decorator) for node in body]
 
 
-def _with_decorator(
-    node: cst.CSTNode, names: list[str], decorator: cst.Decorator
-) -> cst.CSTNode:
+def _with_decorator(node: cst.CSTNode, names: list[str], decorator: cst.Decorator) -> cst.CSTNode:
     if isinstance(node, cst.FunctionDef) and names == [node.name.value]:
         # The last one is the innermost: what other decorators do stays around it.
         return node.with_changes(decorators=[*node.decorators, decorator])

@@ -1,10 +1,10 @@
 """How a change can fail, beyond what a reader can run into.
 
-    DdtreeError
-    |-- ConflictError        4    (of the readers) the target is not in the expected state
-    |   `-- AnchorError      4    a place to hook into is missing, ambiguous or another one
-    |-- RolledBack           5    a change failed, and every byte is as it was before
-    `-- RecoveryPending      6    an interrupted change could not be undone yet
+DdtreeError
+|-- ConflictError        4    (of the readers) the target is not in the expected state
+|   `-- AnchorError      4    a place to hook into is missing, ambiguous or another one
+|-- RolledBack           5    a change failed, and every byte is as it was before
+`-- RecoveryPending      6    an interrupted change could not be undone yet
 """
 
 from __future__ import annotations

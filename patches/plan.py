@@ -40,7 +40,9 @@ class FileEdit:
     @property
     def diff(self) -> str:
         """The edit as a unified diff."""
-        old, new = (data.decode("utf-8", "replace").splitlines(True) for data in (self.old, self.new))
+        old, new = (
+            data.decode("utf-8", "replace").splitlines(True) for data in (self.old, self.new)
+        )
         return "".join(difflib.unified_diff(old, new, f"a/{self.file}", f"b/{self.file}"))
 
 
@@ -92,7 +94,7 @@ def sha256(data: bytes) -> str:
 
 
 def identity_of(target: Target) -> Identity:
-    """Version and RECORD of a target; the same as long as nothing else is installed in its place."""
+    """Version and RECORD of a target; the same until something else is installed."""
     return Identity(target.install.version or "", _record_hash(target.record))
 
 
@@ -136,13 +138,7 @@ def make_plan(
 
 def foreign_edits(contents: Mapping[str, bytes], record: Record | None) -> tuple[str, ...]:
     """The files whose bytes are not what RECORD says; none where it does not say."""
-    found = []
-    for file, data in contents.items():
-        entry = record.entries.get(file) if record else None
-        if entry is not None and entry.algorithm and entry.digest is not None:
-            if hashlib.new(entry.algorithm, data).digest() != entry.digest:
-                found.append(file)
-    return tuple(found)
+    return tuple(file for file, data in contents.items() if _differs(file, data, record))
 
 
 def refuse_foreign(files: Sequence[str]) -> None:
@@ -157,6 +153,13 @@ def refuse_foreign(files: Sequence[str]) -> None:
             expected="the files as RECORD has them, or as ddtree left them",
             hint="python -m pip install --force-reinstall --no-deps vllm==VERSION",
         )
+
+
+def _differs(file: str, data: bytes, record: Record | None) -> bool:
+    entry = record.entries.get(file) if record else None
+    if entry is None or entry.algorithm is None or entry.digest is None:
+        return False
+    return hashlib.new(entry.algorithm, data).digest() != entry.digest
 
 
 def _read(source: Source, file: str, anchors: Sequence[Anchor]) -> bytes:

@@ -1,0 +1,138 @@
+"""`ddtree patch`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..analyzers.errors import UsageError
+from .host import PythonOption
+from .options import TARGET_HELP, TextFormat, TextFormatOption, complete_target
+from .output import complain, emit
+
+if TYPE_CHECKING:
+    from ..patches.perform import Options, Outcome
+    from ..patches.plan import Plan
+    from ..patches.status import Status
+
+TargetArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="TARGET",
+        help=f"{TARGET_HELP} Nothing: the environment of --python, else of $VIRTUAL_ENV, "
+        "else of the running interpreter.",
+        autocompletion=complete_target,
+        show_default=False,
+    ),
+]
+ApplyOption = Annotated[bool, typer.Option("--apply", help="Execute the plan.")]
+RevertOption = Annotated[bool, typer.Option("--revert", help="Give every byte back.")]
+StatusOption = Annotated[bool, typer.Option("--status", help="Say whether it is patched.")]
+BundleOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--bundle",
+        metavar="DIR",
+        help="Write a folder that patches such an install without ddtree, in an image build.",
+    ),
+]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+ForceOption = Annotated[
+    bool,
+    typer.Option(
+        "--force",
+        help="Although processes run from the environment, or it holds several vLLM installs.",
+    ),
+]
+PlanIdOption = Annotated[
+    str | None,
+    typer.Option("--plan", metavar="ID", help="Execute this plan; refuse if it is another now."),
+]
+
+
+def patch(
+    target: TargetArgument = None,
+    python: PythonOption = None,
+    apply: ApplyOption = False,
+    revert: RevertOption = False,
+    status: StatusOption = False,
+    bundle: BundleOption = None,
+    plan: PlanIdOption = None,
+    yes: YesOption = False,
+    force: ForceOption = False,
+    format_: TextFormatOption = TextFormat.TERMINAL,
+) -> None:
+    """Make verification a tree in an installed vLLM, reversibly.
+
+    Without --apply, --revert, --status or --bundle: the plan, and nothing is written.
+    """
+    from ..patches.perform import Options
+    from .render.patch import exit_code, render
+
+    flags = {"apply": apply, "revert": revert, "status": status, "bundle": bundle is not None}
+    chosen = _chosen([name for name, given in flags.items() if given])
+    ask = chosen in ("apply", "revert") and not yes
+    agree = _asking(chosen, format_) if ask else _agreed
+    options = Options(target, python, force, plan, agree)
+    outcome = _run(chosen, options, bundle)
+    emit(render(outcome, format_))
+    raise typer.Exit(exit_code(outcome))
+
+
+def _chosen(given: list[str]) -> str:
+    if len(given) > 1:
+        raise UsageError(
+            f"--{given[0]} and --{given[1]} are both given",
+            expected="at most one of --apply, --revert, --status and --bundle",
+            hint="ddtree patch --help",
+        )
+    return given[0] if given else "plan"
+
+
+def _run(chosen: str, options: Options, bundle: Path | None) -> Outcome:
+    from ..patches import perform
+
+    if bundle is not None:
+        return perform.bundle(options, bundle)
+    actions = {
+        "plan": perform.plan,
+        "apply": perform.apply,
+        "revert": perform.revert,
+        "status": perform.status,
+    }
+    return actions[chosen](options)
+
+
+def _agreed(_: Plan | Status) -> None:
+    """Nobody is asked."""
+
+
+def _asking(chosen: str, format_: TextFormat) -> Callable[[Plan | Status], None]:
+    """A function that shows what is about to happen, and asks.
+
+    Raises:
+        UsageError: there is nobody to ask; or, from the function, the answer is no.
+    """
+    if format_ != TextFormat.TERMINAL or not (sys.stdin and sys.stdin.isatty()):
+        raise UsageError(
+            f"--{chosen} asks before it writes, and there is nobody to ask",
+            expected="--yes in scripts",
+            hint=f"ddtree patch --{chosen} --yes",
+        )
+
+    def ask(about: Plan | Status) -> None:
+        from .render.patch import question
+
+        complain(question(about))
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            raise UsageError(
+                "the answer was no; nothing was written",
+                expected="y to go on",
+                hint=f"ddtree patch --{chosen}",
+            )
+
+    return ask

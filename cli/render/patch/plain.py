@@ -1,0 +1,62 @@
+"""The outcome as lines for grep: `label: value`, never wrapped; a plan ends with its diff."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ....patches.perform import Applied, Bundled, Outcome, Planned, Reverted
+from ....patches.plan import Plan
+from ....patches.status import Status
+from ..text import clean
+
+
+def render(outcome: Outcome) -> str:
+    """All of the outcome."""
+    lines = "".join(f"{clean(line)}\n" for line in _lines(outcome))
+    return lines + (clean_diff(outcome.plan) if isinstance(outcome, Planned) else "")
+
+
+def clean_diff(plan: Plan) -> str:
+    """The diff, safe to print."""
+    return "".join(clean(line, "\n\t") for line in plan.diff.splitlines(keepends=True))
+
+
+def _lines(outcome: Outcome) -> Iterator[str]:
+    if isinstance(outcome, Planned):
+        yield from plan_lines(outcome.plan)
+        yield "nothing was written; run: ddtree patch --apply"
+    elif isinstance(outcome, Applied):
+        yield f"applied: plan {outcome.plan.id}: {outcome.plan.location}"
+        yield from (f"note: {note}" for note in (*outcome.plan.notes, *outcome.notes))
+    elif isinstance(outcome, Reverted):
+        yield f"reverted: {outcome.status.location}: {outcome.sentence}"
+    elif isinstance(outcome, Bundled):
+        yield f"bundle: plan {outcome.plan.id}: {outcome.folder}"
+        yield f"run: python {outcome.folder}/apply.py SITE, with the target's interpreter"
+    else:
+        yield from status_lines(outcome)
+
+
+def plan_lines(plan: Plan) -> Iterator[str]:
+    """A plan without its diff."""
+    yield f"plan: {plan.id}"
+    yield f"target: {plan.distribution or 'vllm'} {plan.identity.version}: {plan.location}"
+    yield f"recipe: {plan.recipe.name}: {plan.why}"
+    for item in plan.edits:
+        yield f"edit: {item.file}: {item.old_sha256} -> {item.new_sha256}: {', '.join(item.hooks)}"
+    size = sum(len(data) for data in plan.installed.values())
+    yield f"beside vLLM: {len(plan.installed)} files, {size} bytes"
+    yield from (f"install: {path}" for path in plan.installed)
+    yield from (f"note: {note}" for note in plan.notes)
+
+
+def status_lines(status: Status) -> Iterator[str]:
+    """A status."""
+    yield f"status: {status.state}: {status.sentence}"
+    yield f"target: vLLM {status.version or '(version unknown)'}: {status.location}"
+    yield from (f"file: {file}: {state}" for file, state in status.files.items())
+    yield from (f"runtime: {path}: not as ddtree put it there" for path in status.runtime)
+    yield from (f"foreign: {path}: changed by somebody else" for path in status.foreign)
+    if status.outdated:
+        yield "outdated: another ddtree applied it; revert it first to apply this one"
+    yield from (f"note: {note}" for note in status.notes)

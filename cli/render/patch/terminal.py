@@ -1,0 +1,30 @@
+"""The outcome for a person at a terminal."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.text import Text
+
+from ....patches.perform import Outcome, Planned
+from .. import console as ui
+from . import plain
+
+_STYLES = {"+": "green", "-": "red", "@": "cyan"}
+
+
+def render(outcome: Outcome) -> str:
+    """The lines with their labels dimmed, and the diff of a plan in colours."""
+    diff = plain.clean_diff(outcome.plan) if isinstance(outcome, Planned) else ""
+    text = plain.render(outcome)
+    head = text[: len(text) - len(diff)]
+
+    def draw(console: Console) -> None:
+        for line in diff.splitlines():
+            console.print(Text(line, style=_STYLES.get(line[:1], "dim")), soft_wrap=True)
+        if diff:
+            console.print()
+        for line in head.splitlines():
+            label, colon, rest = line.partition(": ")
+            console.print(Text.assemble((label + colon, "dim" if rest else "bold"), rest))
+
+    return ui.drawn(draw)

@@ -1,0 +1,255 @@
+"""What was done to which install, and the original bytes: kept outside of everything it is about.
+
+    <state>/installs/<real path of the package>/<version and RECORD>/journal.json, old/0, old/1 ...
+
+The two folder names are hashes. A journal is there, whole and synced, before the first byte of an
+install changes, and goes after the last one is back; its phase says which way to go after a crash.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ..analyzers.errors import ConflictError
+from . import disk
+from .disk import Attributes
+from .place import Place
+from .plan import Identity, Plan, sha256
+
+_FORMAT = 1
+_PRIVATE = Attributes(0o600, os.geteuid(), os.getegid())
+_FOLDER = Attributes(0o700, os.geteuid(), os.getegid())
+
+
+class Phase(enum.StrEnum):
+    """How far a change has come."""
+
+    APPLYING = "applying"
+    APPLIED = "applied"
+    REVERTING = "reverting"
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """One file of vLLM: the hashes before and after, and what else it was.
+
+    Args:
+        link: where a symbolic link in its place led to; None for a regular file.
+    """
+
+    file: str
+    old_sha256: str
+    new_sha256: str
+    mode: int
+    uid: int
+    gid: int
+    xattrs: Mapping[str, str]
+    link: str | None = None
+
+    @property
+    def attributes(self) -> Attributes:
+        """The attributes that the file had and keeps."""
+        values = {name: bytes.fromhex(value) for name, value in self.xattrs.items()}
+        return Attributes(self.mode, self.uid, self.gid, values)
+
+
+@dataclass(frozen=True, slots=True)
+class Journal:
+    """One change of one install; `installed` maps paths beside vLLM to their hashes."""
+
+    folder: Path
+    phase: Phase
+    plan_id: str
+    package: str
+    identity: Identity
+    recipe: str
+    recipe_digest: str
+    edits: tuple[Edited, ...]
+    installed: Mapping[str, str]
+
+    def old(self, index: int) -> bytes:
+        """The original bytes of the file at this index of `edits`.
+
+        Raises:
+            ConflictError: they are not there, or are no longer what they were.
+        """
+        path = self.folder / "old" / str(index)
+        data = _read(path)
+        if sha256(data) != self.edits[index].old_sha256:
+            raise _damaged(path, "it is not what was kept")
+        return data
+
+    def scratch(self, file: Path) -> Path:
+        """The temporary name beside a file that this change gives it."""
+        return file.with_name(f".{file.name}.ddtree-{self.plan_id}")
+
+    def staging(self, place: Place) -> Path:
+        """The folder in the site where new files wait."""
+        return place.site / f".ddtree-{self.plan_id}"
+
+
+def state_root() -> Path:
+    """`$DDTREE_STATE`, else `ddtree` in `$XDG_STATE_HOME`, else `~/.local/state/ddtree`."""
+    named = os.environ.get("DDTREE_STATE")
+    if named:
+        return Path(named).expanduser().absolute()
+    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
+    return Path(base).absolute() / "ddtree"
+
+
+def install_folder(place: Place) -> Path:
+    """The folder of all journals about the package at one real path."""
+    return state_root() / "installs" / sha256(os.fsencode(place.package))[:16]
+
+
+def journal_folder(place: Place, identity: Identity) -> Path:
+    """The folder of the journal about these bytes at this path."""
+    key = sha256(f"{identity.version}\0{identity.record}".encode())[:16]
+    return install_folder(place) / key
+
+
+def journals(place: Place) -> list[Journal]:
+    """Every journal about the package at this real path, whichever version it is about.
+
+    Raises:
+        ConflictError: one of them is damaged.
+    """
+    return [_load(folder) for folder in _folders(place) if not folder.suffix]
+
+
+def drafted(plan: Plan, place: Place) -> Journal:
+    """The journal of a plan that is about to be executed; nothing is written yet."""
+    return Journal(
+        journal_folder(place, plan.identity),
+        Phase.APPLYING,
+        plan.id,
+        str(place.package),
+        plan.identity,
+        plan.recipe.name,
+        plan.recipe.digest,
+        tuple(noted(place, item.file, item.old_sha256, item.new_sha256) for item in plan.edits),
+        {path: sha256(data) for path, data in plan.installed.items()},
+    )
+
+
+def noted(place: Place, file: str, old: str, new: str) -> Edited:
+    """What has to be remembered about one file of an install."""
+    path = place.real(file)
+    like = Attributes.of(path)
+    xattrs = {name: value.hex() for name, value in like.xattrs.items()}
+    link = str(path.readlink()) if path.is_symlink() else None
+    return Edited(file, old, new, like.mode, like.uid, like.gid, xattrs, link)
+
+
+def begin(journal: Journal, originals: tuple[bytes, ...]) -> None:
+    """Write the journal down, whole or not at all.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    drop(journal)
+    unfinished = journal.folder.with_suffix(".new")
+    disk.make_private(unfinished.parent)
+    disk.make_folder(unfinished, _FOLDER)
+    disk.make_folder(unfinished / "old", _FOLDER)
+    for index, data in enumerate(originals):
+        disk.write_new(unfinished / "old" / str(index), data, _PRIVATE)
+    disk.write_new(unfinished / "journal.json", _text(journal), _PRIVATE)
+    disk.sync_folder(unfinished / "old")
+    disk.sync_folder(unfinished)
+    disk.rename(unfinished, journal.folder)
+
+
+def enter(journal: Journal, phase: Phase) -> Journal:
+    """Write down that the change is in another phase.
+
+    Raises:
+        OSError: it cannot be written; then the phase is the old one.
+    """
+    changed = replace(journal, phase=phase)
+    scratch = journal.folder / "journal.json.new"
+    disk.remove(scratch)
+    disk.write_new(scratch, _text(changed), _PRIVATE)
+    disk.rename(scratch, journal.folder / "journal.json")
+    return changed
+
+
+def drop(journal: Journal) -> None:
+    """Forget a change that is undone, or whose install is gone.
+
+    Raises:
+        OSError: it cannot be removed.
+    """
+    if journal.folder.is_dir():
+        gone = journal.folder.with_suffix(".gone")
+        disk.remove(gone)
+        disk.rename(journal.folder, gone)
+    sweep(journal.folder.parent)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what an interrupted `begin` or `drop` left in the folder of an install.
+
+    Raises:
+        OSError: it cannot be removed.
+    """
+    for left in leftovers(folder):
+        disk.remove(left)
+    disk.remove_empty(folder)
+
+
+def leftovers(folder: Path) -> list[Path]:
+    """What an interrupted `begin` or `drop` left in the folder of an install."""
+    return [path for path in _listed(folder) if path.suffix in (".new", ".gone")]
+
+
+def _folders(place: Place) -> Iterator[Path]:
+    yield from (path for path in _listed(install_folder(place)) if path.is_dir())
+
+
+def _listed(folder: Path) -> list[Path]:
+    try:
+        return sorted(folder.iterdir())
+    except FileNotFoundError:
+        return []
+
+
+def _text(journal: Journal) -> bytes:
+    body = {"format": _FORMAT} | asdict(journal)
+    del body["folder"]
+    return (json.dumps(body, indent=1) + "\n").encode()
+
+
+def _load(folder: Path) -> Journal:
+    path = folder / "journal.json"
+    try:
+        body: dict[str, Any] = json.loads(_read(path))
+        if body.pop("format") != _FORMAT:
+            raise _damaged(path, "another version of ddtree wrote it")
+        body["phase"] = Phase(body["phase"])
+        body["identity"] = Identity(**body["identity"])
+        body["edits"] = tuple(Edited(**item) for item in body["edits"])
+        return Journal(folder=folder, **body)
+    except (ValueError, TypeError, KeyError) as error:
+        raise _damaged(path, "it cannot be understood") from error
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise _damaged(path, f"it cannot be read: {error.strerror}") from error
+
+
+def _damaged(path: Path, reason: str) -> ConflictError:
+    return ConflictError(
+        f"{path}: {reason}",
+        expected="the journal of an earlier ddtree patch",
+        hint=f"ls -l {path.parent}",
+    )

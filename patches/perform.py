@@ -1,0 +1,194 @@
+"""What `ddtree patch` does, one function per flag; every one finishes interrupted changes first."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ..analyzers.errors import ConflictError
+from ..analyzers.targets.directory import DirectorySource
+from ..analyzers.targets.resolve import open_target
+from ..analyzers.targets.source import Target
+from .apply import apply as execute
+from .bundle import write_bundle
+from .distribution import KERNELS, RUNTIME, distribution
+from .place import Place, place_of
+from .plan import Plan, identity_of, make_plan, refuse_foreign
+from .recover import recover
+from .revert import revert as give_back
+from .status import State, Status, status_of
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan, and nothing done."""
+
+    plan: Plan
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A plan that was executed, and what could not be checked."""
+
+    plan: Plan
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reverted:
+    """An install that is as it was, and how that came."""
+
+    status: Status
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bundled:
+    """A folder with everything to execute the plan elsewhere."""
+
+    plan: Plan
+    folder: str
+
+
+Outcome = Planned | Applied | Reverted | Bundled | Status
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What all functions here take.
+
+    Args:
+        target: as `open_target` takes it.
+        python: the interpreter whose environment is meant.
+        force: change an install although processes run from it, or although it is one of several.
+        plan_id: the plan that was seen; another one is refused. None executes whatever it is.
+        agree: asked before the first write; it raises if the answer is no.
+        runtime: the folder of the runtime; that of this ddtree if not given.
+    """
+
+    target: str | None = None
+    python: Path | None = None
+    force: bool = False
+    plan_id: str | None = None
+    agree: Callable[[Plan | Status], None] = lambda _: None
+    runtime: Path = RUNTIME
+    kernels: Path = KERNELS
+
+
+def plan(options: Options) -> Outcome:
+    """The plan of an unpatched install, else its status."""
+    with _opened(options) as opened:
+        if not isinstance(opened.target.source, DirectorySource):
+            return Planned(make_plan(opened.target, opened.beside))
+        _, status = opened.examined()
+        return status if status.state == State.APPLIED else Planned(_planned(opened, status))
+
+
+def apply(options: Options) -> Outcome:
+    """Patch an install; one that is patched already is left alone."""
+    with _opened(options) as opened:
+        place, status = opened.examined()
+        if status.state == State.APPLIED:
+            return _left_alone(status)
+        planned = _planned(opened, status)
+        _refuse_another(planned, options.plan_id)
+        options.agree(planned)
+        if status.state == State.LOST:
+            give_back(opened.target, place, status, force=options.force)
+        return Applied(planned, execute(planned, opened.target.install, place, force=options.force))
+
+
+def revert(options: Options) -> Outcome:
+    """Undo the patch of an install; one that is not patched is left alone."""
+    with _opened(options) as opened:
+        place, status = opened.examined()
+        if status.state == State.STOCK:
+            return status
+        options.agree(status)
+        return Reverted(status, give_back(opened.target, place, status, force=options.force))
+
+
+def status(options: Options) -> Outcome:
+    """What state an install is in."""
+    with _opened(options) as opened:
+        return opened.examined()[1]
+
+
+def bundle(options: Options, folder: Path) -> Outcome:
+    """Write a folder that patches such an install without ddtree, such as in an image build."""
+    with _opened(options) as opened:
+        planned = make_plan(opened.target, opened.beside)
+        _refuse_another(planned, options.plan_id)
+        write_bundle(planned, folder)
+        return Bundled(planned, str(folder))
+
+
+@dataclass(frozen=True, slots=True)
+class _Opened:
+    target: Target
+    beside: Mapping[str, bytes]
+    python: Path | None
+    recovered: tuple[str, ...]
+
+    def examined(self) -> tuple[Place, Status]:
+        place = place_of(self.target, self.python)
+        return place, status_of(self.target, place, self.beside, self.recovered)
+
+
+@contextmanager
+def _opened(options: Options) -> Iterator[_Opened]:
+    beside = distribution(options.runtime, options.kernels)
+    with open_target(options.target, python=options.python) as target:
+        recovered = _recovered(target, options)
+        if not recovered:
+            yield _Opened(target, beside, options.python, ())
+            return
+    # What was read before the recovery is older than the files.
+    with open_target(options.target, python=options.python) as target:
+        yield _Opened(target, beside, options.python, recovered)
+
+
+def _recovered(target: Target, options: Options) -> tuple[str, ...]:
+    if not isinstance(target.source, DirectorySource):
+        return ()
+    return recover(place_of(target, options.python), identity_of(target))
+
+
+def _planned(opened: _Opened, status: Status) -> Plan:
+    if status.state in (State.DAMAGED, State.UNTRACKED):
+        raise ConflictError(
+            f"{status.location}: {status.sentence}",
+            expected="an unpatched install",
+            hint=f"ddtree patch {shlex.quote(status.target)} --revert",
+        )
+    made = make_plan(opened.target, opened.beside)
+    foreign = [file for file in status.foreign if file not in {item.file for item in made.edits}]
+    notes = list(status.notes)
+    if status.state == State.LOST:
+        notes.append(f"{status.sentence} What is left of it is removed first.")
+    if foreign:
+        notes.append(f"Changed by somebody else, and left alone: {', '.join(foreign)}.")
+    refuse_foreign([file for file in status.foreign if file not in foreign])
+    return replace(made, notes=(*made.notes, *notes))
+
+
+def _left_alone(status: Status) -> Status:
+    if status.outdated:
+        raise ConflictError(
+            f"another ddtree patched this install (plan {status.plan_id})",
+            expected="an unpatched install, or one that this ddtree patched",
+            hint=f"ddtree patch {shlex.quote(status.target)} --revert",
+        )
+    return status
+
+
+def _refuse_another(planned: Plan, plan_id: str | None) -> None:
+    if plan_id is not None and plan_id != planned.id:
+        raise ConflictError(
+            f"the plan is {planned.id} now, not {plan_id}",
+            expected="the plan that was shown, and not a byte of it changed",
+            hint="ddtree patch",
+        )

@@ -1,0 +1,52 @@
+"""Finish what an earlier command could not: every command does this first."""
+
+from __future__ import annotations
+
+from ..analyzers.errors import ConflictError, DdtreeError
+from . import journal
+from .errors import RecoveryPending
+from .journal import Journal, Phase
+from .lock import locked
+from .place import Place
+from .plan import Identity
+from .undo import undo
+
+
+def recover(place: Place, identity: Identity) -> tuple[str, ...]:
+    """Take back every change of this install that was interrupted; sentences about what was done.
+
+    Nothing is written if nothing was interrupted.
+
+    Raises:
+        ConflictError: another command is at work right now.
+        RecoveryPending: it cannot be taken back yet.
+    """
+    if not _interrupted(place) and not journal.leftovers(journal.install_folder(place)):
+        return ()
+    with locked(place):
+        # Read again: until now, another command may have been at work.
+        found = _interrupted(place)
+        done = tuple(_taken_back(item, place, identity) for item in found)
+        journal.sweep(journal.install_folder(place))
+    return done
+
+
+def _interrupted(place: Place) -> list[Journal]:
+    return [item for item in journal.journals(place) if item.phase != Phase.APPLIED]
+
+
+def _taken_back(item: Journal, place: Place, identity: Identity) -> str:
+    what = "an interrupted revert" if item.phase == Phase.REVERTING else "an interrupted change"
+    same = item.identity == identity
+    try:
+        undo(item, place, restore=same)
+        journal.drop(item)
+    except (OSError, DdtreeError) as error:
+        reason = error.found if isinstance(error, ConflictError) else str(error)
+        raise RecoveryPending(
+            f"{what} (plan {item.plan_id}) cannot be taken back yet: {reason}",
+            expected="an install as the interrupted command left it, and a disk to write to",
+            hint="ddtree patch --status",
+        ) from error
+    how = "the original files are back" if same else "another vLLM was installed since"
+    return f"{what} (plan {item.plan_id}) was found and taken back; {how}."

@@ -1,0 +1,173 @@
+"""What state an install is in, judged by its bytes and by the journal about it."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..analyzers.install.check import RecordCheck
+from ..analyzers.targets.source import Target
+from . import edit, journal
+from .distribution import PACKAGE
+from .journal import Journal
+from .place import Place
+from .plan import Identity, foreign_edits, identity_of, sha256
+from .recipe import Recipe, all_recipes, hooked_files
+from .undo import content, runtime_changes
+
+# Larger files are compared by size: hashing compiled libraries takes longer than all the rest.
+_HASHED = 4 << 20
+
+
+class State(enum.StrEnum):
+    """Whether an install is patched."""
+
+    # As its installer left it, as far as ddtree is concerned.
+    STOCK = "stock"
+    APPLIED = "applied"
+    # Applied once, and something of it was changed or removed since.
+    DAMAGED = "damaged"
+    # Applied once, and another vLLM was installed over it since.
+    LOST = "lost"
+    # Its files hold hooks, and no journal here says how they got there.
+    UNTRACKED = "untracked"
+
+
+class FileState(enum.StrEnum):
+    """Whether one of the edited files is as ddtree left it."""
+
+    STOCK = "stock"
+    PATCHED = "patched"
+    CHANGED = "changed"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The state of one install.
+
+    Args:
+        files: the files that a recipe edits, with their states.
+        runtime: files beside vLLM that are not as they were put there.
+        foreign: files of the package that somebody else changed.
+        outdated: whether another ddtree, with another recipe or runtime, applied the patch.
+        notes: what was recovered or could not be checked.
+    """
+
+    target: str
+    location: str
+    version: str | None
+    state: State
+    sentence: str
+    plan_id: str | None
+    recipe: str | None
+    files: Mapping[str, FileState]
+    runtime: tuple[str, ...]
+    foreign: tuple[str, ...]
+    outdated: bool = False
+    notes: tuple[str, ...] = ()
+
+
+def status_of(
+    target: Target, place: Place, installed: Mapping[str, bytes], notes: tuple[str, ...] = ()
+) -> Status:
+    """The status of an install; nothing is written.
+
+    Args:
+        installed: what this ddtree would lay beside vLLM.
+        notes: what a recovery did just before.
+
+    Raises:
+        ConflictError: a journal is damaged.
+    """
+    identity = identity_of(target)
+    found = journal_of(place, identity)
+    files = _files(target, place, found)
+    runtime = runtime_changes(found, place) if found else _stray(place)
+    state, sentence = _judged(found, identity, files, runtime)
+    ours = [file for file, one in files.items() if one == FileState.PATCHED]
+    return Status(
+        target=target.name,
+        location=target.source.location,
+        version=target.install.version,
+        state=state,
+        sentence=sentence,
+        plan_id=found.plan_id if found else None,
+        recipe=found.recipe if found else None,
+        files=files,
+        runtime=runtime,
+        foreign=_foreign(target, ours),
+        outdated=state == State.APPLIED and found is not None and _outdated(found, installed),
+        notes=notes,
+    )
+
+
+def journal_of(place: Place, identity: Identity) -> Journal | None:
+    """The journal about exactly these bytes, else one about what was here before them.
+
+    Raises:
+        ConflictError: a journal is damaged.
+    """
+    found = journal.journals(place)
+    own = [item for item in found if item.identity == identity]
+    return next(iter(own or found), None)
+
+
+def _files(target: Target, place: Place, found: Journal | None) -> dict[str, FileState]:
+    if found is not None:
+        return {
+            item.file: _file(content(place.real(item.file)), item.old_sha256, item.new_sha256)
+            for item in found.edits
+        }
+    states = {}
+    for file in hooked_files(all_recipes()):
+        if file in target.source.files():
+            data = target.source.read(file)
+            states[file] = FileState.PATCHED if edit.MARK in data else FileState.STOCK
+            if foreign_edits({file: edit.unedited(data)}, target.record):
+                states[file] = FileState.CHANGED
+    return states
+
+
+def _file(found: str | None, old: str, new: str) -> FileState:
+    if found is None:
+        return FileState.MISSING
+    return {old: FileState.STOCK, new: FileState.PATCHED}.get(found, FileState.CHANGED)
+
+
+def _stray(place: Place) -> tuple[str, ...]:
+    return (PACKAGE,) if (place.site / PACKAGE).is_dir() else ()
+
+
+def _judged(
+    found: Journal | None,
+    identity: Identity,
+    files: Mapping[str, FileState],
+    runtime: tuple[str, ...],
+) -> tuple[State, str]:
+    kinds = set(files.values())
+    if found is None:
+        if FileState.PATCHED in kinds or runtime:
+            return State.UNTRACKED, "Hooks of ddtree are here, and no journal of this user."
+        return State.STOCK, "Not patched."
+    before = f"vLLM {found.identity.version} was patched here (plan {found.plan_id})"
+    if found.identity != identity:
+        return State.LOST, f"Patch lost: {before}, and another vLLM was installed over it since."
+    if kinds == {FileState.STOCK}:
+        return State.LOST, f"Patch lost: {before}, and all its files are stock again."
+    if kinds == {FileState.PATCHED} and not runtime:
+        return State.APPLIED, f"Patched with plan {found.plan_id}."
+    return State.DAMAGED, f"Half patched: {before}, and parts of it changed since."
+
+
+def _foreign(target: Target, ours: list[str]) -> tuple[str, ...]:
+    """Files of the package that differ from RECORD, less those that ddtree alone edited."""
+    check = RecordCheck(target.source, target.record, limit=_HASHED)
+    return tuple(file for file in check.finish().modified if file not in ours)
+
+
+def _outdated(found: Journal, installed: Mapping[str, bytes]) -> bool:
+    current: Mapping[str, str] = {path: sha256(data) for path, data in installed.items()}
+    digests: Mapping[str, Recipe] = {recipe.digest: recipe for recipe in all_recipes()}
+    return found.installed != current or found.recipe_digest not in digests
