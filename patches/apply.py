@@ -75,12 +75,14 @@ def roll_back(draft: Journal, place: Place, error: BaseException) -> None:
     """
     try:
         if draft.folder.is_dir():
+            # If even the last step was done, an undo that ends half-way has to be found again.
+            journal.enter(draft, Phase.APPLYING)
             undo(draft, place)
         journal.drop(draft)
     except (OSError, DdtreeError) as second:
         raise RecoveryPending(
             f"{_reason(error)}; and then, while undoing it: {_reason(second)}",
-            expected="a disk that can be written to, to finish the undo; vLLM runs unpatched",
+            expected="a disk that can be written to, to finish the undo",
             hint="ddtree patch --status",
         ) from error
     if isinstance(error, OSError | DdtreeError):

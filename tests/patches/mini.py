@@ -1,0 +1,163 @@
+"""A tiny vLLM with every seam of the V1 recipe, a tiny runtime, and what a test asks of them."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ddtree.patches import perform
+from ddtree.patches.perform import Options, Outcome
+from ddtree.patches.plan import Plan
+from ddtree.patches.status import Status
+from tests.analyzers.targets import installs
+
+RUNNER = "vllm/v1/worker/gpu_model_runner.py"
+CONFIG = "vllm/config/vllm.py"
+ATTENTION = "vllm/model_executor/layers/attention/attention.py"
+VERSION = "0.32.0"
+
+FILES = {
+    "vllm/__init__.py": "",
+    "vllm/config/__init__.py": "",
+    "vllm/v1/__init__.py": "",
+    "vllm/v1/worker/__init__.py": "",
+    "vllm/model_executor/__init__.py": "",
+    "vllm/model_executor/layers/__init__.py": "",
+    "vllm/model_executor/layers/attention/__init__.py": "",
+    "vllm/other.py": "VALUE = 1\n",
+    RUNNER: '''# A header.
+"""The runner."""
+
+from __future__ import annotations
+
+import os
+
+
+class GPUModelRunner:
+    def __init__(self, vllm_config, device=None):
+        self.config = vllm_config
+
+    def _prepare_inputs(self, scheduler_output, num_scheduled_tokens):
+        return os.sep  # a comment
+
+    def _sample(self, logits, spec_decode_metadata):
+        return logits
+
+    @staticmethod
+    def helper():
+        pass
+
+    def sample_tokens(self, grammar_output):
+        return grammar_output
+
+    def propose_draft_token_ids(self, scheduler_output, sampled_token_ids, *rest):
+        return sampled_token_ids
+''',
+    CONFIG: '''import copy
+
+
+class VllmConfig:
+    speculative = copy.copy(3)
+
+    @property
+    def num_speculative_tokens(self) -> int:
+        """How many."""
+        return self.speculative
+''',
+    ATTENTION: """import functools
+
+
+@functools.cache
+def unified_attention_with_output(query, key, value, output, layer_name, scale=None):
+    return output
+""",
+}
+
+HOOKS = '''"""Hooks that do nothing but count."""
+
+CALLS = []
+
+
+def hook(name):
+    def decorate(function):
+        CALLS.append(name)
+        return function
+
+    return decorate
+'''
+
+
+@dataclass(frozen=True, slots=True)
+class Mini:
+    """An install in a temporary folder with its own state; `site` is what the command is given."""
+
+    root: Path
+    site: Path
+
+    @property
+    def state(self) -> Path:
+        """The folder that `DDTREE_STATE` has to name."""
+        return self.root / "state"
+
+    @property
+    def options(self) -> Options:
+        """What every function of `perform` takes."""
+        return Options(str(self.site), runtime=self.root / "runtime", kernels=self.root / "kernels")
+
+    def plan(self, **changes: object) -> Plan:
+        """The plan of the unpatched install."""
+        outcome = perform.plan(self.with_(**changes))
+        assert isinstance(outcome, perform.Planned)
+        return outcome.plan
+
+    def apply(self, **changes: object) -> Outcome:
+        """Patch it."""
+        return perform.apply(self.with_(**changes))
+
+    def revert(self, **changes: object) -> Outcome:
+        """Give the bytes back."""
+        return perform.revert(self.with_(**changes))
+
+    def status(self) -> Status:
+        """What a status command finds, after any recovery."""
+        outcome = perform.status(self.options)
+        assert isinstance(outcome, Status)
+        return outcome
+
+    def with_(self, **changes: object) -> Options:
+        """The options, some of them others."""
+        return replace(self.options, **changes)  # type: ignore[arg-type]  # any field
+
+    def edit(self, file: str, change: Callable[[str], str]) -> None:
+        """Change a file as an operator would, by writing another one in its place."""
+        path = self.site / file
+        text = change(path.read_text())
+        path.unlink()
+        path.write_text(text)
+
+
+def make(root: Path, version: str = VERSION, site: Path | None = None) -> Mini:
+    """An installed tiny vLLM below `root`; the site is one of no environment unless given."""
+    place = site or root / "site-packages"
+    installs.installed(place, "vllm", version, FILES)
+    installs.write(root / "runtime", {"hooks.py": HOOKS, "__init__.py": ""})
+    installs.write(root / "kernels", {"__init__.py": "", "tree/__init__.py": "SIZE = 1\n"})
+    return Mini(root, place)
+
+
+def snapshot(root: Path) -> dict[str, tuple[int, bytes | str]]:
+    """Every path with its kind and mode and its content, bytecode left out."""
+    found: dict[str, tuple[int, bytes | str]] = {}
+    for path in sorted(root.rglob("*")):
+        if "__pycache__" in path.parts:
+            continue
+        mode = path.lstat().st_mode
+        content: bytes | str = b""
+        if stat.S_ISLNK(mode):
+            content = str(path.readlink())
+        elif stat.S_ISREG(mode):
+            content = path.read_bytes()
+        found[path.relative_to(root).as_posix()] = (mode, content)
+    return found

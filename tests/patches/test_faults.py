@@ -1,0 +1,138 @@
+"""Promise 3: whatever happens at whichever system call, all or nothing, and the next command helps.
+
+Promise 5 is proved with the same tool: a second apply makes no mutating system call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ddtree.patches.status import State
+
+from . import faults, mini
+
+# One error at one call, and a machine on which the call never works again.
+FAULTS = {
+    "killed": ("signal=KILL", ""),
+    "full": ("error=ENOSPC", ""),
+    "broken": ("error=EIO", ""),
+    "full for good": ("error=ENOSPC", "+"),
+    "broken for good": ("error=EIO", "+"),
+}
+ENDS = {"killed": {-9}, "full": {0, 5, 6}, "broken": {0, 5, 6}}
+STARTS = {"apply": State.STOCK, "revert": State.APPLIED}
+
+
+@pytest.fixture
+def server(install: mini.Mini) -> Iterator[faults.Server]:
+    running = faults.Server(install)
+    yield running
+    running.close()
+
+
+class States:
+    """The two complete states of an install, to be told apart and to be gone back to."""
+
+    def __init__(self, install: mini.Mini) -> None:
+        self._install = install
+        self._known = {State.STOCK: mini.snapshot(install.site)}
+        install.apply()
+        self._known[State.APPLIED] = mini.snapshot(install.site)
+
+    def checked(self) -> State:
+        """The state after a next command; every byte has to agree with what it says."""
+        status = self._install.status()
+        assert mini.snapshot(self._install.site) == self._known[status.state], status
+        if status.state == State.STOCK:
+            assert not [path for path in self._install.state.rglob("*") if path.is_file()]
+        return status.state
+
+    def exactly(self, wanted: State) -> bool:
+        """Whether the install is in that state, and nothing is left to be recovered."""
+        same = mini.snapshot(self._install.site) == self._known[wanted]
+        kept = [path.name for path in self._install.state.rglob("*.json")]
+        return same and len(kept) == (wanted == State.APPLIED)
+
+    def go_to(self, wanted: State) -> None:
+        """Bring the install into a state."""
+        if self.checked() != wanted:
+            (self._install.apply if wanted == State.APPLIED else self._install.revert)()
+            assert self.checked() == wanted
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("action", STARTS)
+def test_every_mutating_call_may_fail(
+    install: mini.Mini, server: faults.Server, action: str, fault: str
+) -> None:
+    states = States(install)
+    states.go_to(STARTS[action])
+    points = server.points(action)
+    assert len(points) > 30
+    seen = set()
+    for point in points:
+        states.go_to(STARTS[action])
+        what, more = FAULTS[fault]
+        code = server.run(
+            action,
+            f"trace={point.name}",
+            f"inject={point.name}:{what}:when={point.ordinal}{more}",
+        )
+        assert code in ENDS[fault.partition(" ")[0]], (point, code)
+        # A command that says that everything is as before is right without any recovery.
+        assert code != 5 or states.exactly(STARTS[action]), point
+        # One that says that it went through has gone through.
+        assert states.checked() != STARTS[action] or code != 0, point
+        seen.add(code)
+    assert fault == "killed" or seen & {5, 6}
+
+
+def test_a_second_apply_changes_nothing(install: mini.Mini, server: faults.Server) -> None:
+    install.apply()
+    before = mini.snapshot(install.site)
+
+    assert server.points("apply") == []
+    assert server.points("status") == []
+    assert mini.snapshot(install.site) == before
+
+
+def test_the_new_content_comes_first_and_the_last_rename_activates(
+    install: mini.Mini, server: faults.Server, tmp_path: Path
+) -> None:
+    site = str(tmp_path / "site-packages")
+    calls = [point.text for point in server.points("apply")]
+    renames = [index for index, text in enumerate(calls) if text.startswith("rename")]
+    inside = [index for index in renames if f'"{site}' in calls[index]]
+    created = [
+        index
+        for index, text in enumerate(calls)
+        if text.startswith(("openat", "mkdir", "write")) and site in text
+    ]
+
+    assert max(created) < min(inside)
+    assert f'"{site}/ddtree_runtime")' in calls[inside[-1]]
+    assert [i for i in renames if i < min(inside)], "the journal comes before everything else"
+    # Between the last write and the first rename, everything is on the disk.
+    assert any(text.startswith("fsync") for text in calls[max(created) : min(inside)])
+
+
+def test_a_crash_in_the_recovery_is_recovered_from(
+    install: mini.Mini, server: faults.Server
+) -> None:
+    states = States(install)
+    states.go_to(State.STOCK)
+    (last,) = [point for point in server.points("apply") if 'ddtree_runtime") = 0' in point.text]
+    states.go_to(State.STOCK)
+    kill = (f"trace={last.name}", f"inject={last.name}:signal=KILL:when={last.ordinal}")
+    assert server.run("apply", *kill) == -9
+    points = server.points("status")
+    assert len(points) > 10
+    for point in points:
+        states.go_to(State.STOCK)
+        assert server.run("apply", *kill) == -9
+        hit = (f"trace={point.name}", f"inject={point.name}:signal=KILL:when={point.ordinal}")
+        assert server.run("status", *hit) == -9
+        assert states.checked() == State.STOCK
