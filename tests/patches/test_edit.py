@@ -1,0 +1,166 @@
+"""What an edit of a module may and may not do."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ddtree.analyzers.errors import ConflictError
+from ddtree.patches import edit
+from ddtree.patches.errors import AnchorError
+from ddtree.patches.recipe import Anchor
+
+ANCHOR = Anchor("vllm/x.py", "A.f", "v1.f", ("self", "x"))
+MODULE = "class A:\n    def f(self, x):\n        return x\n"
+GUARD = """
+try:
+    from ddtree_runtime.hooks import hook as _ddtree_hook
+except ImportError:
+
+    def _ddtree_hook(name):
+        return lambda function: function
+"""
+
+
+def edited(source: str, *anchors: Anchor) -> str:
+    return edit.edited("vllm/x.py", source.encode(), anchors or (ANCHOR,)).decode()
+
+
+@pytest.mark.parametrize(
+    ("head", "guard_before"),
+    [
+        ("", "class A"),
+        ('"""Doc."""\n', "class A"),
+        ("# A comment\n", "class A"),
+        ('"""Doc."""\n\nfrom __future__ import annotations\n', "class A"),
+        ("import a\nfrom b import (\n    c,\n)\n\nX = 1\nimport d\n\n", "\nX = 1"),
+        ("import a\n\nif True:\n    import b\n\n", "\nif True"),
+        ("import a; import b\n", "class A"),
+    ],
+)
+def test_the_import_comes_after_the_first_run_of_imports(head: str, guard_before: str) -> None:
+    new = edited(head + MODULE)
+
+    assert new.count(GUARD) == 1
+    before, _, after = new.partition(GUARD)
+    assert after.startswith(guard_before)
+    assert head.startswith(before)
+    compile(new, "x.py", "exec")
+
+
+def test_the_decorator_is_the_innermost() -> None:
+    source = "class A:\n    @one\n    # why\n    @two(3)\n    def f(self, x): return x\n"
+
+    assert '    @two(3)\n    @_ddtree_hook("v1.f")\n    def f(' in edited(source)
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize("indent", ["    ", "  ", "\t"])
+@pytest.mark.parametrize("head", ["", "import a\n\n\n", '"""Doc."""\nimport a\n# end\n'])
+def test_every_other_byte_stays(newline: str, indent: str, head: str) -> None:
+    source = (head + MODULE).replace("    ", indent).replace("\n", newline)
+    new = edited(source)
+
+    assert edit.unedited(new.encode()) == source.encode()
+    assert len(new.split(newline)) == len(source.split(newline)) + 8
+
+
+@given(st.text(alphabet="abc \t#\"'\\é\f", max_size=20))
+def test_odd_comments_survive_or_the_file_is_refused(comment: str) -> None:
+    source = f"import a  # {comment}\n# {comment}\n{MODULE}    # {comment}\n"
+    try:
+        new = edited(source)
+    except ConflictError:
+        return
+    assert edit.unedited(new.encode()) == source.encode()
+
+
+def test_an_encoding_is_kept() -> None:
+    source = "# -*- coding: latin-1 -*-\n# \xe9\n" + MODULE
+    data = source.encode("latin-1")
+
+    assert edit.unedited(edit.edited("x.py", data, (ANCHOR,))) == data
+
+
+@pytest.mark.parametrize(
+    ("source", "count"),
+    [
+        ("", 0),
+        ("class B:\n    def f(self, x): ...\n", 0),
+        ("def f(self, x): ...\n", 0),
+        ("class A:\n    def g(self):\n        def f(self, x): ...\n", 0),
+        (MODULE + MODULE, 2),
+        ("class A:\n    def f(self, x): ...\n    def f(self, x): ...\n", 2),
+        (f"if True:\n{'    '}pass\nelse:\n    class A:\n        def f(self, x): ...\n{MODULE}", 2),
+        ("class A:\n    if True:\n        def f(self, x): ...\n    else:\n"
+         "        def f(self, x): ...\n", 2),
+    ],
+)  # fmt: skip
+def test_an_anchor_is_there_exactly_once(source: str, count: int) -> None:
+    with pytest.raises(AnchorError, match=rf"vllm/x\.py: A\.f is defined {count} times"):
+        edited(source)
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        ("try:\n    class A:\n        def f(self, x): ...\nexcept E: pass\n", "conditional"),
+        ("class A:\n    if True:\n        def f(self, x): ...\n", "conditional"),
+        ("class A:\n    def f(self, y): ...\n", r"takes \(self, y\)"),
+        ("class A:\n    def f(self): ...\n", r"takes \(self\)"),
+    ],
+)
+def test_another_function_of_the_name_is_refused(source: str, why: str) -> None:
+    with pytest.raises(AnchorError, match=f"1 time, but .*{why}"):
+        edited(source)
+
+
+def test_a_body_can_be_asked_for() -> None:
+    known = edit.fingerprint("def f(self, x):\n    return x\n")
+    anchor = Anchor("vllm/x.py", "A.f", "v1.f", bodies=(known,))
+
+    commented = MODULE.replace("return x", "# why\n        return (x)")
+    assert "_ddtree_hook" in edited(MODULE, anchor)
+    assert "_ddtree_hook" in edited(commented, anchor)
+    assert "_ddtree_hook" in edited('class A:\n    @d\n    def f(self, x):\n        "D"\n        return x\n', anchor)  # fmt: skip  # noqa: E501
+    with pytest.raises(AnchorError, match="has the body"):
+        edited(MODULE.replace("return x", "return -x"), anchor)
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("class A(:\n", "cannot be parsed"),
+        (GUARD + MODULE, "already holds hooks"),
+        (MODULE.replace("\n", "\r"), "byte for byte"),
+    ],
+)
+def test_a_file_that_is_not_understood_is_refused(source: str, reason: str) -> None:
+    with pytest.raises(ConflictError, match=reason):
+        edited(source)
+
+
+@pytest.mark.parametrize(
+    "tamper",
+    [
+        lambda new: new + b"# more\n",
+        lambda new: new.replace(b"return x\n", b"return -x\n"),
+        lambda new: new.replace(b'    @_ddtree_hook("v1.f")\n', b""),
+        lambda new: new.replace(GUARD.encode(), b""),
+        lambda new: new.replace(GUARD.encode(), GUARD.encode() * 2),
+    ],
+)
+def test_more_than_the_declared_nodes_is_noticed(tamper) -> None:  # type: ignore[no-untyped-def]  # lambdas
+    new = edit.edited("x.py", MODULE.encode(), (ANCHOR,))
+    edit.confine("x.py", MODULE.encode(), new, 1)
+
+    with pytest.raises(ConflictError, match="more than 1 decorators"):
+        edit.confine("x.py", MODULE.encode(), tamper(new), 1)
+
+
+def test_hooks_do_nothing_without_the_runtime() -> None:
+    scope: dict[str, type] = {}
+    exec(compile(edited(MODULE), "x.py", "exec"), scope)
+
+    assert scope["A"]().f(3) == 3
