@@ -107,6 +107,11 @@ def _run(chosen: str, options: Options, bundle: Path | None) -> Outcome:
     return actions[chosen](options)
 
 
+def _somebody() -> bool:
+    """Whether a person can answer."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
 def _agreed(_: Plan | Status) -> None:
     """Nobody is asked."""
 
@@ -117,7 +122,7 @@ def _asking(chosen: str, format_: TextFormat) -> Callable[[Plan | Status], None]
     Raises:
         UsageError: there is nobody to ask; or, from the function, the answer is no.
     """
-    if format_ != TextFormat.TERMINAL or not (sys.stdin and sys.stdin.isatty()):
+    if format_ != TextFormat.TERMINAL or not _somebody():
         raise UsageError(
             f"--{chosen} asks before it writes, and there is nobody to ask",
             expected="--yes in scripts",

@@ -36,7 +36,7 @@ def write_bundle(plan: Plan, folder: Path) -> None:
         raise _refusal(folder, "is there already")
     unfinished = folder.with_name(f".{folder.name}.ddtree-{plan.id}")
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        disk.make_folders(folder.parent, 0o755)
         disk.remove(unfinished)
         made = {unfinished}
         disk.make_folder(unfinished, _FOLDER)

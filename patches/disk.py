@@ -124,11 +124,15 @@ def sync_folder(path: Path) -> None:
         os.close(handle)
 
 
-def make_private(path: Path) -> None:
-    """Create a folder of our own and those above it, readable by its owner alone."""
+def make_folders(path: Path, mode: int = 0o700) -> None:
+    """Create a folder and those above it, unless they are there; for its owner alone by default.
+
+    Raises:
+        OSError: one of them cannot be made.
+    """
     for folder in reversed([path, *path.parents]):
         if not folder.is_dir():
-            folder.mkdir(0o700, exist_ok=True)
+            folder.mkdir(mode, exist_ok=True)
             sync_folder(folder.parent)
 
 

@@ -155,7 +155,7 @@ def begin(journal: Journal, originals: tuple[bytes, ...]) -> None:
     """
     drop(journal)
     unfinished = journal.folder.with_suffix(".new")
-    disk.make_private(unfinished.parent)
+    disk.make_folders(unfinished.parent)
     disk.make_folder(unfinished, _FOLDER)
     disk.make_folder(unfinished / "old", _FOLDER)
     for index, data in enumerate(originals):
@@ -248,8 +248,9 @@ def _read(path: Path) -> bytes:
 
 
 def _damaged(path: Path, reason: str) -> ConflictError:
+    folder = path.parent
     return ConflictError(
         f"{path}: {reason}",
-        expected="the journal of an earlier ddtree patch",
-        hint=f"ls -l {path.parent}",
+        expected="the journal of an earlier ddtree patch; without one, RECORD decides",
+        hint=f"mv {folder} {folder}.damaged",
     )

@@ -12,6 +12,7 @@ from ..analyzers.errors import ConflictError
 from . import disk
 from .bytecode import compiled
 from .distribution import PACKAGE
+from .edit import unedited
 from .journal import Edited, Journal
 from .place import Place
 from .plan import sha256
@@ -81,13 +82,24 @@ def _restored(journal: Journal, index: int, place: Place) -> bool:
     path = place.real(item.file)
     found = content(path)
     if found == item.new_sha256:
-        _put_back(journal, item, path, journal.old(index))
+        _put_back(journal, item, path, _original(journal, index, path))
     elif found != item.old_sha256 or path.is_symlink() != (item.link is not None):
         return False
     # Also where the file is back already: an earlier undo may have ended in between.
     for old in compiled(place, item.file):
         disk.remove(old)
     return True
+
+
+def _original(journal: Journal, index: int, path: Path) -> bytes:
+    try:
+        return journal.old(index)
+    except ConflictError:
+        # The edit is its own undo; the hash says whether that gives the same bytes.
+        data = unedited(path.read_bytes())
+        if sha256(data) != journal.edits[index].old_sha256:
+            raise
+        return data
 
 
 def _put_back(journal: Journal, item: Edited, path: Path, data: bytes) -> None:

@@ -142,9 +142,15 @@ def make(root: Path, version: str = VERSION, site: Path | None = None) -> Mini:
     """An installed tiny vLLM below `root`; the site is one of no environment unless given."""
     place = site or root / "site-packages"
     installs.installed(place, "vllm", version, FILES)
-    installs.write(root / "runtime", {"hooks.py": HOOKS, "__init__.py": ""})
-    installs.write(root / "kernels", {"__init__.py": "", "tree/__init__.py": "SIZE = 1\n"})
+    beside(root)
     return Mini(root, place)
+
+
+def beside(root: Path) -> tuple[Path, Path]:
+    """A tiny runtime and tiny kernels below `root`."""
+    runtime = installs.write(root / "runtime", {"hooks.py": HOOKS, "__init__.py": ""})
+    kernels = {"__init__.py": "", "tree/__init__.py": "SIZE = 1\n", "other.py": ""}
+    return runtime, installs.write(root / "kernels", kernels)
 
 
 def snapshot(root: Path) -> dict[str, tuple[int, bytes | str]]:

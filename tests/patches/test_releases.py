@@ -16,14 +16,14 @@ from ddtree.patches.perform import Options
 from ddtree.patches.recipe import all_recipes
 from ddtree.patches.status import State, Status
 from tests import wheels
+from tests.analyzers.targets import installs
 
 from . import mini, releases
 
 
 def options(site: Path, root: Path) -> Options:
-    mini.installs.write(root / "runtime", {"hooks.py": mini.HOOKS})
-    mini.installs.write(root / "kernels", {"__init__.py": "", "tree/__init__.py": ""})
-    return Options(str(site), runtime=root / "runtime", kernels=root / "kernels")
+    runtime, kernels = mini.beside(root)
+    return Options(str(site), runtime=runtime, kernels=kernels)
 
 
 def digests(root: Path) -> dict[str, str]:
@@ -100,7 +100,7 @@ def test_every_hook_is_the_innermost_decorator_of_its_function(version: str) -> 
 
 
 def test_a_release_before_the_range_is_refused(tmp_path: Path) -> None:
-    site = mini.installs.installed(tmp_path / "site", "vllm", "0.20.1", mini.FILES)
+    site = installs.installed(tmp_path / "site", "vllm", "0.20.1", mini.FILES)
 
     with pytest.raises(ConflictError, match=r"0\.20\.1 is in the range of 0 of 1 recipes"):
         perform.plan(options(site, tmp_path))

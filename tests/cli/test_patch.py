@@ -1,0 +1,185 @@
+"""`ddtree patch` as a command line: formats, exit codes, questions."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from functools import partial
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from ddtree.cli.app import app
+from ddtree.patches import perform
+from tests.patches import mini
+
+FORMATS = ["terminal", "json", "markdown"]
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> mini.Mini:
+    """A tiny install, and a command whose runtime is as tiny."""
+    made = mini.make(tmp_path)
+    monkeypatch.setenv("DDTREE_STATE", str(made.state))
+    small = partial(
+        perform.distribution, runtime=tmp_path / "runtime", kernels=tmp_path / "kernels"
+    )
+    monkeypatch.setattr(perform, "distribution", lambda *_: small())
+    return made
+
+
+def run(*arguments: object, answer: str | None = None) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, ["patch", *map(str, arguments)], input=answer)
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_the_default_is_a_plan_and_writes_nothing(install: mini.Mini) -> None:
+    before = mini.snapshot(install.root)
+    code, out, err = run(install.site)
+
+    assert (code, err) == (0, "")
+    assert out.startswith("plan: ")
+    assert "beside vLLM: " in out
+    assert '+    @_ddtree_hook("v1.sample")\n' in out
+    assert mini.snapshot(install.root) == before
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_there_and_back_in_every_format(install: mini.Mini, format_: str) -> None:
+    before = mini.snapshot(install.site)
+    words = ("--format", format_)
+
+    assert run(install.site, *words)[0] == 0
+    assert run(install.site, "--status", *words)[0] == 0
+    code, out, _ = run(install.site, "--apply", "--yes", *words)
+    assert (code, "applied" in out) == (0, True)
+    assert run(install.site, "--status", *words)[0] == 0
+    assert run(install.site, "--apply", "--yes", *words)[0] == 0
+    shutil.rmtree(install.site / "ddtree_runtime")
+    assert run(install.site, "--status", *words)[0] == 4
+    assert run(install.site, "--apply", "--yes", *words)[0] == 4
+    code, out, _ = run(install.site, "--revert", "--yes", *words)
+    assert (code, "reverted" in out) == (0, True)
+    assert mini.snapshot(install.site) == before
+
+
+def test_json_says_everything(install: mini.Mini) -> None:
+    plan = json.loads(run(install.site, "--format", "json")[1])["plan"]
+    applied = json.loads(run(install.site, "--apply", "-y", "--format", "json")[1])
+    status = json.loads(run(install.site, "--status", "--format", "json")[1])["status"]
+
+    assert applied["outcome"] == "applied"
+    assert applied["plan"] == plan
+    assert status["state"] == "applied"
+    assert status["plan_id"] == plan["id"]
+    assert set(status["files"].values()) == {"patched"}
+    assert {item["file"] for item in plan["edits"]} == set(status["files"])
+    assert "ddtree_runtime/hooks.py" in plan["installed"]
+
+
+def test_the_plan_that_was_seen_is_the_one_executed(install: mini.Mini) -> None:
+    plan = json.loads(run(install.site, "--format", "json")[1])["plan"]["id"]
+
+    assert run(install.site, "--apply", "--yes", "--plan", "000000000000")[0] == 4
+    assert run(install.site, "--apply", "--yes", "--plan", plan)[0] == 0
+
+
+@pytest.mark.parametrize("flag", ["--apply", "--revert"])
+def test_nobody_to_ask_is_a_usage_error(install: mini.Mini, flag: str) -> None:
+    before = mini.snapshot(install.root)
+    code, out, err = run(install.site, flag)
+
+    assert (code, out) == (2, "")
+    assert f"run: ddtree patch {flag} --yes" in err
+    assert mini.snapshot(install.root) == before
+
+
+@pytest.mark.parametrize(("answer", "code"), [("y\n", 0), ("n\n", 2), ("", 2)])
+def test_a_person_is_asked(
+    install: mini.Mini, monkeypatch: pytest.MonkeyPatch, answer: str, code: int
+) -> None:
+    before = mini.snapshot(install.root)
+    monkeypatch.setattr("ddtree.cli.patch._somebody", lambda: True)
+    ended, _, err = run(install.site, "--apply", answer=answer)
+
+    assert "Go on? [y/N]" in err
+    assert ended == code
+    assert (mini.snapshot(install.root) == before) == (code != 0)
+
+
+def test_two_flags_are_a_usage_error(install: mini.Mini) -> None:
+    code, _, err = run(install.site, "--apply", "--status")
+
+    assert (code, "--apply and --status are both given" in err) == (2, True)
+
+
+@pytest.mark.parametrize("flag", ["--status", "--apply", "--revert"])
+def test_no_target_is_3(install: mini.Mini, flag: str) -> None:
+    assert run(install.root / "nothing", flag, "--yes")[0] == 3
+
+
+def test_drift_is_4_and_is_data_too(install: mini.Mini) -> None:
+    install.edit(mini.CONFIG, lambda text: text + "# mine\n")
+    code, out, err = run(install.site, "--apply", "--yes", "--format", "json")
+
+    assert code == 4
+    assert json.loads(out)["error"]["exit_code"] == 4
+    assert "vllm/config/vllm.py" in err
+
+
+def test_a_failed_check_is_5(install: mini.Mini, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = mini.snapshot(install.site)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("ddtree.patches.apply.check", full)
+    code, _, err = run(install.site, "--apply", "--yes")
+
+    assert code == 5
+    assert "every byte is as it was before" in err
+    assert mini.snapshot(install.site) == before
+
+
+def test_a_recovery_that_cannot_be_is_6(
+    install: mini.Mini, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("ddtree.patches.apply.check", full)
+        broken.setattr("ddtree.patches.apply.undo", full)
+        assert run(install.site, "--apply", "--yes")[0] == 6
+        broken.setattr("ddtree.patches.recover.undo", full)
+        code, _, err = run(install.site, "--status")
+        assert (code, "cannot be taken back yet" in err) == (6, True)
+    code, out, _ = run(install.site, "--status")
+    assert (code, "was found and taken back" in out) == (0, True)
+
+
+def test_a_lost_patch_is_1(install: mini.Mini) -> None:
+    run(install.site, "--apply", "--yes")
+    again = mini.make(install.root, site=install.site)
+    code, out, _ = run(again.site, "--status")
+
+    assert (code, "Patch lost" in out) == (1, True)
+
+
+def test_a_bundle_is_written(install: mini.Mini, tmp_path: Path) -> None:
+    code, out, _ = run(install.site, "--bundle", tmp_path / "out")
+
+    assert code == 0
+    assert f"run: python {tmp_path}/out/apply.py SITE" in out
+    assert (tmp_path / "out" / "apply.py").is_file()
+
+
+def test_a_terminal_has_the_diff_first_and_the_facts_last(
+    install: mini.Mini, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    out = run(install.site)[1]
+
+    assert out.index("_ddtree_hook") < out.index("plan")
+    assert out.rstrip().endswith("ddtree patch --apply")
