@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from ddtree.cli.app import app
 from ddtree.patches import perform
+from ddtree.patches.distribution import distribution
 from tests.patches import mini
 
 FORMATS = ["terminal", "json", "markdown"]
@@ -22,9 +23,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> mini.Mini:
     """A tiny install, and a command whose runtime is as tiny."""
     made = mini.make(tmp_path)
     monkeypatch.setenv("DDTREE_STATE", str(made.state))
-    small = partial(
-        perform.distribution, runtime=tmp_path / "runtime", kernels=tmp_path / "kernels"
-    )
+    small = partial(distribution, runtime=tmp_path / "runtime", kernels=tmp_path / "kernels")
     monkeypatch.setattr(perform, "distribution", lambda *_: small())
     return made
 

@@ -23,6 +23,7 @@ import pytest
 
 from ddtree.analyzers.errors import DdtreeError
 from ddtree.patches import perform, preflight
+from ddtree.patches.processes import running_from
 
 from . import mini
 
@@ -131,7 +132,7 @@ def _serve(root: Path, site: Path) -> None:
     # What is imported on first use would shift the counts of the first child.
     install.plan()
     # Every live process would be one more file to open, and they come and go.
-    vars(preflight)["running_from"] = partial(preflight.running_from, proc=root / "no-processes")
+    vars(preflight)["running_from"] = partial(running_from, proc=root / "no-processes")
     _say("ready")
     for line in sys.stdin:
         pid = os.fork()
