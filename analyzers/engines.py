@@ -105,7 +105,8 @@ def _legacy_workers(
 
 def _dotted_strings(data: bytes, package: str) -> Iterator[str]:
     """Quoted dotted names outside the V1 engine, in source order and each once."""
-    named = re.compile(rb"[\"'](" + re.escape(package).encode() + rb"\.(?!v1\.|platforms\.)[\w.]+)[\"']")
+    name = re.escape(package).encode() + rb"\.(?!v1\.|platforms\.)[\w.]+"
+    named = re.compile(rb"[\"'](" + name + rb")[\"']")
     yield from dict.fromkeys(found.decode("ascii", "ignore") for found in named.findall(data))
 
 

@@ -12,7 +12,7 @@ import libcst as cst
 from .engines import Engine
 from .program.dataflow import follow_logits
 from .program.module import FunctionNode
-from .program.program import FunctionRef, Program
+from .program.program import ClassRef, FunctionRef, Program
 from .program.reach import Reach, Reached
 from .program.receivers import Receivers
 from .result import Call, Stage, StageVerdict
@@ -82,13 +82,10 @@ class Examiner:
         )
         forward.run(engine.forward)
         hits = self._sampling(engine, sampling)
-        walks = bool(supports(hits, Stage.VERIFICATION, StageVerdict.TREE))
-        if walks or supports(hits, Stage.DRAFTING, StageVerdict.TREE):
-            whole = Reach(self.program, self.receivers)
-            whole.run(engine.forward)
-            hits += self._reached([*sampling.functions, *whole.functions], Scope.ATTENTION)
-        if walks:
-            hits += self._reached(sampling.functions, Scope.COMMIT)
+        if supports(hits, Stage.VERIFICATION, StageVerdict.TREE):
+            hits += self._wider(engine, (Scope.ATTENTION, Scope.COMMIT))
+        elif supports(hits, Stage.DRAFTING, StageVerdict.TREE):
+            hits += self._wider(engine, (Scope.ATTENTION,))
         return _unique([*hits, *self._first(forward.functions, Scope.FORWARD)])
 
     def _sampling(self, engine: Engine, sampling: Reach) -> list[Hit]:
@@ -116,6 +113,16 @@ class Examiner:
         only = StageVerdict.TREE if narrow else None
         for reached, names in wider:
             hits += self.apply(Scope.LOGITS, reached, names, only)
+        return hits
+
+    def _wider(self, engine: Engine, scopes: Iterable[Scope]) -> list[Hit]:
+        """What a step reaches if it is followed into attention and cache management as well."""
+        program = self.program.with_attention()
+        wider = Examiner(program, Receivers(program))
+        reach = Reach(program, wider.receivers)
+        reach.run(_again(program, [*engine.sampling, *engine.forward]))
+        hits = [hit for scope in scopes for hit in wider._reached(reach.functions, scope)]
+        self.failures.update(wider.failures | program.failures)
         return hits
 
     def _reached(self, functions: Iterable[Reached], scope: Scope) -> list[Hit]:
@@ -161,6 +168,19 @@ class Examiner:
             reason = f"libcst cannot parse {function.symbol}: {error.message}"
             self.failures[function.module.path] = reason
             return []
+
+
+def _again(
+    program: Program, entries: Iterable[tuple[FunctionRef, ClassRef | None]]
+) -> Iterator[tuple[FunctionRef, ClassRef | None]]:
+    """The same entry methods in another reading of the same files."""
+    for function, receiver in entries:
+        module = program.module(receiver.module.name) if receiver else None
+        cls = program.resolve(module, receiver.node.name) if module and receiver else None
+        if isinstance(cls, ClassRef):
+            method = program.method(cls, function.node.name)
+            if method is not None:
+                yield method, cls
 
 
 def _drafting(hits: list[Hit]) -> StageVerdict | None:

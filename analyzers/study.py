@@ -73,7 +73,9 @@ class _Study:
         default = default_path(self._program, PACKAGE, [engine.path for engine in engines])
         with ExitStack() as stack:
             # All paths but the last are examined beside this process, before it has threads.
-            works = [partial(self._examine, engine) for engine in engines]
+            works: list[Callable[[], _Examined]] = [
+                partial(self._examine, engine) for engine in engines
+            ]
             if source.independent_reads:
                 works[:-1] = [stack.enter_context(started(work)) for work in works[:-1]]
             self._progress("reading files")
@@ -151,7 +153,7 @@ class _Study:
             failures |= examined.failures
             parsed |= examined.parsed
         known = {item.file for item in seen.unreadable}
-        broken = [Unreadable(file, failures[file]) for file in sorted(failures) if file not in known]
+        broken = [Unreadable(file, failures[file]) for file in sorted(failures.keys() - known)]
         return Coverage(
             files=seen.files,
             bytes=seen.bytes,

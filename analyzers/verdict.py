@@ -63,9 +63,7 @@ class Judge:
                 return StageResult(verdict, self._cite(path, found), found[0].finding.message)
         return StageResult(StageVerdict.UNKNOWN, (), _UNPROVED[stage])
 
-    def _commit(
-        self, path: EnginePath, hits: list[Hit], verification: StageVerdict
-    ) -> StageResult:
+    def _commit(self, path: EnginePath, hits: list[Hit], verification: StageVerdict) -> StageResult:
         if verification is StageVerdict.LINEAR:
             reason = "an accepted prefix of a chain already lies in contiguous slots"
             return StageResult(StageVerdict.ABSENT, (), reason)
@@ -171,9 +169,7 @@ def _tree_sentence(trees: list[PathResult], chains: list[PathResult]) -> str:
 def _chain_sentence(paths: tuple[PathResult, ...]) -> str:
     names = _listed([NAMES[result.path] for result in paths])
     said = f"{_capital(names)} {_verb(paths)} drafted tokens along one chain"
-    drafts = any(
-        result.stages[Stage.DRAFTING].verdict is StageVerdict.TREE for result in paths
-    )
+    drafts = any(result.stages[Stage.DRAFTING].verdict is StageVerdict.TREE for result in paths)
     if drafts:
         said += ", although a tree can be drafted"
     return said + ": only a prefix of one draft can be accepted."

@@ -232,7 +232,8 @@ def _passed(
     """Every callee that is handed logits, with the parameters that hold them there."""
     scope = receivers.scope(reached.function, reached.receiver)
     calls = {id(_callee(call)): call for call in scope.mentions.calls}
-    decorators = {id(node) for mark in reached.function.node.decorator_list for node in ast.walk(mark)}
+    marks = reached.function.node.decorator_list
+    decorators = {id(node) for mark in marks for node in ast.walk(mark)}
     handed = {
         id(argument): call
         for call in scope.mentions.calls

@@ -42,10 +42,9 @@ OUTSIDE = (
     "transformers_utils",
     "usage",
     "utils.deep_gemm",
-    "v1.attention.backends",
-    "v1.core",
-    "v1.kv_cache_interface",
 )
+# Attention is prepared at great length, and matters only where a tree has to be masked.
+ATTENTION = ("v1.attention.backends", "v1.core", "v1.kv_cache_interface")
 # How many re-exports a name may pass through before we stop believing that it leads anywhere.
 MAX_HOPS = 8
 
@@ -94,19 +93,31 @@ class Program:
         paths: every path of the source that may be loaded as a module.
         read: returns the bytes of a path; raises `OSError`.
         package: the name of the package whose `OUTSIDE` parts names are not followed into.
+        attention: whether names are followed into attention backends as well.
     """
 
     def __init__(
-        self, paths: Collection[str], read: Callable[[str], bytes], package: str = "vllm"
+        self,
+        paths: Collection[str],
+        read: Callable[[str], bytes],
+        package: str = "vllm",
+        *,
+        attention: bool = False,
     ) -> None:
         self._paths = frozenset(paths)
         self._read = read
-        self._outside = frozenset(f"{package}.{name}" for name in OUTSIDE)
+        self._package = package
+        parts = OUTSIDE if attention else OUTSIDE + ATTENTION
+        self._outside = frozenset(f"{package}.{name}" for name in parts)
         self._names: dict[tuple[str, str], Resolved | None] = {}
         self._modules: dict[str, Module | None] = {}
         self._methods: dict[tuple[str, str], dict[str, FunctionNode]] = {}
         self._ancestry: dict[tuple[str, str], tuple[ClassRef, ...]] = {}
         self.failures: dict[str, str] = {}
+
+    def with_attention(self) -> Program:
+        """The same files, followed into attention backends too; parsed anew."""
+        return Program(self._paths, self._read, self._package, attention=True)
 
     @property
     def loaded(self) -> Iterator[Module]:

@@ -207,9 +207,7 @@ class Reach:
             for name in ("__call__", "forward"):
                 self._virtual_call(owner, name, reached, node.func)
 
-    def _virtual_call(
-        self, owner: ClassRef, name: str, reached: Reached, site: ast.expr
-    ) -> None:
+    def _virtual_call(self, owner: ClassRef, name: str, reached: Reached, site: ast.expr) -> None:
         self._virtual[owner.key][name].append((reached, site))
         for cls in [owner, *self._subclasses[owner.key]]:
             self._dispatch(cls, name, reached, site)

@@ -6,7 +6,6 @@ import ast
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from .module import FunctionNode
@@ -14,8 +13,9 @@ from .module import FunctionNode
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 # Fields without code, and annotations: they run nothing, and what they name need not be loaded.
 _IDLE = frozenset(
-    "ctx annotation returns type_comment type_params id attr name names module level kind "
-    "conversion asname simple is_async rest kwd_attrs arg".split()
+    {"ctx", "annotation", "returns", "type_comment", "type_params", "id", "attr", "arg", "name"}
+    | {"names", "module", "level", "kind", "conversion", "asname", "simple", "is_async", "rest"}
+    | {"kwd_attrs"}
 )
 _SAMENESS = (ast.Eq, ast.NotEq, ast.Is, ast.In)
 # Calls that look up or compare without an operator.
@@ -193,12 +193,17 @@ def survey(function: FunctionNode) -> Survey:
     )
 
 
-@cache
+_PARTS: dict[type[ast.AST], tuple[str, ...]] = {}
+
+
 def _parts(kind: type[ast.AST]) -> tuple[str, ...]:
-    if issubclass(kind, ast.Constant | ast.Global | ast.Nonlocal | ast.Import | ast.ImportFrom):
-        return ()
-    # The name of an exception handler or a match pattern is a string; that of a class, too.
-    return tuple(field for field in kind._fields if field not in _IDLE)
+    """The fields of a kind of node that hold code."""
+    known = _PARTS.get(kind)
+    if known is None:
+        plain = issubclass(kind, ast.Constant | ast.Global | ast.Nonlocal)
+        fields = () if plain or issubclass(kind, ast.Import | ast.ImportFrom) else kind._fields
+        known = _PARTS[kind] = tuple(field for field in fields if field not in _IDLE)
+    return known
 
 
 def _outline(function: FunctionNode, seen: _Pass) -> Outline:
@@ -235,7 +240,8 @@ def _names(node: ast.AST) -> Iterator[str]:
 
 def _calls_itself(called: ast.expr, name: str) -> bool:
     if isinstance(called, ast.Attribute):
-        return called.attr == name and isinstance(called.value, ast.Name) and called.value.id == "self"
+        own = isinstance(called.value, ast.Name) and called.value.id == "self"
+        return own and called.attr == name
     return isinstance(called, ast.Name) and called.id == name
 
 

@@ -87,6 +87,24 @@ def pages(order, size):
         ),
         Example(
             """
+def split(scores, k, pages):
+    best = scores.topk(k).indices
+    return best // pages, best % k
+"""
+        ),
+        Example(
+            """
+def merge(streams):
+    heap, out = list(streams), []
+    while heap:
+        item = heapq.heappop(heap)
+        out.append(item)
+        heapq.heappush(heap, item + 1)
+    return out
+"""
+        ),
+        Example(
+            """
 def schedule(queue):
     item = heapq.heappop(queue)
     return item
