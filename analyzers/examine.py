@@ -86,7 +86,7 @@ class Examiner:
             hits += self._wider(engine, (Scope.ATTENTION, Scope.COMMIT))
         elif supports(hits, Stage.DRAFTING, StageVerdict.TREE):
             hits += self._wider(engine, (Scope.ATTENTION,))
-        return _unique([*hits, *self._first(forward.functions, Scope.FORWARD)])
+        return unique([*hits, *self._first(forward.functions, Scope.FORWARD)])
 
     def _sampling(self, engine: Engine, sampling: Reach) -> list[Hit]:
         """Verification and drafting.
@@ -194,7 +194,7 @@ def _rules_of(scope: Scope) -> tuple[Rule, ...]:
     return tuple(rule for rule in all_rules() if rule.scope is scope)
 
 
-def _unique(hits: Iterable[Hit]) -> list[Hit]:
+def unique(hits: Iterable[Hit]) -> list[Hit]:
     """Each place once per rule: a method may be reached through several receivers."""
     found: dict[tuple[str, str, int], Hit] = {}
     for hit in hits:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from .examine import Hit, supports
+from .examine import Hit, supports, unique
 from .result import (
     EnginePath,
     Evidence,
@@ -39,24 +39,23 @@ class Judge:
         self, path: EnginePath, default: bool | None, hits: list[Hit], masks: list[Hit]
     ) -> PathResult:
         """The verdict on one engine path: what its verification does."""
-        stages = {
-            Stage.DRAFTING: self._either(path, Stage.DRAFTING, hits),
-            Stage.ATTENTION: StageResult(StageVerdict.UNKNOWN),
-            Stage.VERIFICATION: self._either(path, Stage.VERIFICATION, hits),
-            Stage.COMMIT: StageResult(StageVerdict.UNKNOWN),
-        }
-        drafting, verification = stages[Stage.DRAFTING], stages[Stage.VERIFICATION]
         # A mask of a backend has something to mask only where trees are drafted or verified.
-        trees = StageVerdict.TREE in {drafting.verdict, verification.verdict}
-        useful = masks if trees else []
-        stages[Stage.ATTENTION] = self._either(path, Stage.ATTENTION, [*useful, *hits])
-        stages[Stage.COMMIT] = self._commit(path, hits, verification.verdict)
+        trees = any(
+            supports(hits, stage, StageVerdict.TREE)
+            for stage in (Stage.DRAFTING, Stage.VERIFICATION)
+        )
+        every = unique([*masks, *hits] if trees else hits)
+        stages = {
+            stage: self._either(path, stage, every)
+            for stage in (Stage.DRAFTING, Stage.ATTENTION, Stage.VERIFICATION)
+        }
+        verification = stages[Stage.VERIFICATION]
+        stages[Stage.COMMIT] = self._commit(path, every, verification.verdict)
         verdict = _path_verdict(verification.verdict)
         return PathResult(path, default, verdict, _sentence(path, verdict, stages), stages)
 
-    def _either(self, path: EnginePath, stage: Stage, hits: Iterable[Hit]) -> StageResult:
+    def _either(self, path: EnginePath, stage: Stage, hits: list[Hit]) -> StageResult:
         """`tree` where something shows it, else `linear` where something shows that."""
-        hits = list(hits)
         for verdict in (StageVerdict.TREE, StageVerdict.LINEAR):
             found = supports(hits, stage, verdict)
             if found:
