@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from .beside import started
-from .engines import Engine, default_path, find_engines
+from .engines import Engine, default_path, find_engines, legacy_refusal
 from .examine import Examiner, Hit, supports
 from .install.check import RecordCheck
 from .libraries import compiled_verifiers
@@ -141,10 +141,16 @@ class _Study:
             coverage=self._coverage(found, seen),
             notes=(
                 *target.notes,
+                *self._refused(),
                 *rebound_kernels(source, judge.evidence),
                 *compiled_verifiers(source),
             ),
         )
+
+    def _refused(self) -> Iterator[str]:
+        place = legacy_refusal(self._program, PACKAGE)
+        if place is not None:
+            yield f"{place} refuses drafts on the V0 engine, which therefore verifies none"
 
     def _coverage(self, found: list[_Examined], seen: Scan) -> Coverage:
         failures = {**self._program.failures, **self._examiner.failures}

@@ -154,13 +154,22 @@ class Program:
         """The package that a class's module lies in."""
         return cls.module.package
 
-    def siblings(self, package: str) -> Iterator[Module]:
-        """The modules that lie directly in a package."""
+    def siblings(self, package: str, containing: bytes = b"") -> Iterator[Module]:
+        """The modules that lie directly in a package and whose bytes contain something."""
         for path in self._beside(package):
+            if containing and not self._contains(path, containing):
+                continue
             stem = path.removesuffix(".py").rpartition("/")[2]
             module = self.module(package if stem == "__init__" else f"{package}.{stem}")
             if module is not None:
                 yield module
+
+    def _contains(self, path: str, wanted: bytes) -> bool:
+        try:
+            return wanted in self._read(path)
+        except OSError as error:
+            self.failures[path] = str(error)
+            return False
 
     def sources(self, package: str) -> Iterator[bytes]:
         """The bytes of the files that lie directly in a package, unparsed."""
