@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 
@@ -39,20 +38,7 @@ class _Examined:
 
 def study(target: Target, progress: Callable[[str], None]) -> tuple[Report, RecordCheck]:
     """Read, examine and judge; the record check is handed back with the digests it took."""
-    with _no_collection():
-        return _Study(target, progress).run()
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Parsing makes millions of nodes and no garbage; collecting meanwhile doubles its time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
+    return _Study(target, progress).run()
 
 
 class _Study:
