@@ -21,6 +21,7 @@ from typing import TypeGuard
 from .program import ClassRef
 from .reach import Edge, Reach, Reached
 from .receivers import Receivers
+from .survey import parts_of, walk_code
 
 # What the field calls a target's output; an engine's method that has one holds the target's.
 SEEDS = frozenset({"logits", "probs", "logprobs"})
@@ -157,14 +158,18 @@ def _spread(reached: Reached, receivers: Receivers, names: set[str], flow: _Flow
 @lru_cache(maxsize=1 << 14)
 def _read(value: ast.expr) -> frozenset[str]:
     """The names in a value, attributes of `self` as `self.name`: cheaper than following it."""
-    found = {node.id for node in ast.walk(value) if type(node) is ast.Name}
-    found |= {f"self.{node.attr}" for node in ast.walk(value) if _is_own(node)}
+    found: set[str] = set()
+    for node in walk_code(value):
+        if type(node) is ast.Name:
+            found.add(node.id)
+        elif _is_own(node):
+            found.add(f"self.{node.attr}")
     return frozenset(found)
 
 
 def _bound_names(targets: Sequence[ast.expr]) -> Iterable[str]:
     for target in targets:
-        for node in ast.walk(target):
+        for node in walk_code(target):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 yield node.id
             elif _is_own(node) and isinstance(node.ctx, ast.Store):
@@ -216,7 +221,7 @@ def _carrying(node: ast.AST) -> Iterable[ast.AST]:
         if node.func.attr in LOOKUPS:
             module = isinstance(node.func.value, ast.Name) and node.func.value.id in MODULES
             return node.args[:1] if module else [node.func.value]
-    return list(ast.iter_child_nodes(node))
+    return parts_of(node)
 
 
 def _is_tensor_call(node: ast.Call) -> bool:

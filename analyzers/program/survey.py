@@ -206,6 +206,27 @@ def _parts(kind: type[ast.AST]) -> tuple[str, ...]:
     return known
 
 
+def parts_of(node: ast.AST) -> list[ast.AST]:
+    """The parts of a node that are code: `ast.iter_child_nodes` without contexts, and quicker."""
+    found: list[ast.AST] = []
+    for field in _parts(type(node)):
+        value = getattr(node, field, None)
+        if type(value) is list:
+            found.extend(item for item in value if item is not None)
+        elif value is not None:
+            found.append(value)
+    return found
+
+
+def walk_code(node: ast.AST) -> Iterator[ast.AST]:
+    """A node and all code below it, in no particular order."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        yield current
+        stack.extend(parts_of(current))
+
+
 def _outline(function: FunctionNode, seen: _Pass) -> Outline:
     called = frozenset(_last_name(call.func) for call in seen.nodes[ast.Call])
     carried = seen.carried
@@ -233,8 +254,8 @@ def _names(node: ast.AST) -> Iterator[str]:
     if type(node) is ast.Name:
         yield node.id
         return
-    for inner in ast.walk(node):
-        if isinstance(inner, ast.Name):
+    for inner in walk_code(node):
+        if type(inner) is ast.Name:
             yield inner.id
 
 
