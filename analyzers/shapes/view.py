@@ -50,8 +50,11 @@ class FunctionView:
         return self._facts
 
     def _parse(self) -> cst.FunctionDef:
-        lines = self.source.decode("utf-8", "replace").splitlines(keepends=True)
-        text = "".join(lines[self.node.lineno - 1 : self.node.end_lineno])
+        # Bytes are split where Python ends a line; text would be split at form feeds as well.
+        lines = self.source.splitlines(keepends=True)
+        text = b"".join(lines[self.node.lineno - 1 : self.node.end_lineno]).decode(
+            "utf-8", "replace"
+        )
         # An indented function stands in a block.
         if self.node.col_offset:
             text = f"if True:\n{text}"
