@@ -12,4 +12,4 @@ def test_form_feeds_and_separators_end_no_line() -> None:
     bind = view.facts.binds[0]
 
     assert view.tree.name.value == "f"
-    assert view.line(bind.node) == 5
+    assert view.span(bind.node)[0] == 5
