@@ -95,7 +95,6 @@ class Examiner:
         counts, and a chain only where the narrow region showed nothing: drafters, too, are handed
         tokens and look for prefixes.
         """
-        owners = {cls.key for cls in engine.classes}
         logits = follow_logits(sampling, self.receivers, engine.classes)
         wide = follow_logits(sampling, self.receivers, engine.classes, decisions=True)
         hits: list[Hit] = []
@@ -106,13 +105,29 @@ class Examiner:
                 hits += self.apply(Scope.LOGITS, reached, names)
             if more and more != names:
                 wider.append((reached, more))
-            owner = reached.function.owner
-            if names is None and (owner is None or owner.key not in owners):
-                hits += self.apply(Scope.DRAFTING, reached, only=_drafting(hits))
-        narrow = any(hit.stage is Stage.VERIFICATION for hit in hits)
-        only = StageVerdict.TREE if narrow else None
+        only = StageVerdict.TREE if hits else None
         for reached, names in wider:
             hits += self.apply(Scope.LOGITS, reached, names, only)
+        outside = [reached for reached in sampling.functions if reached not in logits]
+        return [*hits, *self._drafting(engine, outside, hits)]
+
+    def _drafting(self, engine: Engine, outside: list[Reached], verified: list[Hit]) -> list[Hit]:
+        """How the engine drafts: asked of what is reached from where it verifies.
+
+        An engine without speculation may lie beside one with it, and loop over steps as well.
+        """
+        owners = {cls.key for cls in engine.classes}
+        entries = {hit.calls[0].symbol for hit in verified}
+        hits: list[Hit] = []
+        for reached in outside:
+            owner = reached.function.owner
+            if owner is not None and owner.key in owners:
+                continue
+            if not entries or reached.entry.function.symbol in entries:
+                # Once one was shown to draft chains, the others are asked for trees only.
+                shown = supports(hits, Stage.DRAFTING, StageVerdict.LINEAR)
+                only = StageVerdict.TREE if shown else None
+                hits += self.apply(Scope.DRAFTING, reached, only=only)
         return hits
 
     def _wider(self, engine: Engine, scopes: Iterable[Scope]) -> list[Hit]:
@@ -181,12 +196,6 @@ def _again(
             method = program.method(cls, function.node.name)
             if method is not None:
                 yield method, cls
-
-
-def _drafting(hits: list[Hit]) -> StageVerdict | None:
-    """What is still asked of drafters: once one was shown to draft chains, only for trees."""
-    shown = supports(hits, Stage.DRAFTING, StageVerdict.LINEAR)
-    return StageVerdict.TREE if shown else None
 
 
 @cache

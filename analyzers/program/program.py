@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
-from .module import FunctionNode, Module, parse_module
+from .module import Definition, FunctionNode, Import, Module, parse_module
 
 # Packages that a step calls into but that never decide which draft tokens are kept.
 OUTSIDE = (
@@ -29,6 +29,7 @@ OUTSIDE = (
     "model_executor.model_loader",
     "model_executor.models",
     "model_executor.offloader",
+    "model_executor.warmup",
     "models",
     "multimodal",
     "platforms",
@@ -47,6 +48,8 @@ OUTSIDE = (
 ATTENTION = ("v1.attention.backends", "v1.core", "v1.kv_cache_interface")
 # How many re-exports a name may pass through before we stop believing that it leads anywhere.
 MAX_HOPS = 8
+# Values at top level that hold functions to be called by way of them.
+_HOLDERS = (ast.Dict, ast.List, ast.Tuple, ast.Lambda, ast.Call)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -212,7 +215,48 @@ class Program:
         if isinstance(definition, ast.Assign | ast.AnnAssign):
             return self._alias(module, definition, name, hops)
         bound = module.imports.get(name)
-        return self.imported(bound.module, bound.attribute, hops) if bound else None
+        if bound is not None:
+            return self.imported(bound.module, bound.attribute, hops)
+        found = (self.imported(star, name, hops + 1) for star in module.stars)
+        return next((one for one in found if one is not None), None)
+
+    def meanings(self, module: Module, name: str) -> list[Resolved]:
+        """All that a name may mean: in other branches, and in tables that hold functions."""
+        first = self.resolve(module, name)
+        found = [first] if first is not None else self._held(module, module.definitions.get(name))
+        for other in module.others.get(name, ()):
+            found += self._meaning(module, other)
+        bound = module.imports.get(name)
+        origin = self.module(bound.module) if bound and bound.attribute else None
+        if origin is not None and bound is not None and bound.attribute is not None:
+            for other in origin.others.get(bound.attribute, ()):
+                found += self._meaning(origin, other)
+            if first is None:
+                found += self._held(origin, origin.definitions.get(bound.attribute))
+        return found
+
+    def _meaning(self, module: Module, other: Definition | Import) -> list[Resolved]:
+        if isinstance(other, Import):
+            found = self.imported(other.module, other.attribute)
+            return [found] if found is not None else []
+        if isinstance(other, ast.ClassDef):
+            return [ClassRef(module, other)]
+        if isinstance(other, ast.FunctionDef | ast.AsyncFunctionDef):
+            return [FunctionRef(module, other)]
+        return self._held(module, other)
+
+    def _held(self, module: Module, definition: Definition | None) -> list[Resolved]:
+        """The functions and classes that a table, a lambda or a `partial` at top level mentions."""
+        if not isinstance(definition, ast.Assign | ast.AnnAssign) or definition.value is None:
+            return []
+        if not isinstance(definition.value, _HOLDERS):
+            return []
+        named = (
+            self.resolve_expression(module, node)
+            for node in ast.walk(definition.value)
+            if isinstance(node, ast.Name | ast.Attribute)
+        )
+        return [found for found in named if isinstance(found, FunctionRef | ClassRef)]
 
     def _alias(
         self, module: Module, definition: ast.Assign | ast.AnnAssign, name: str, hops: int
@@ -271,21 +315,18 @@ class Program:
         if known is None:
             # Entered before the recursion, so that a cyclic hierarchy ends.
             self._ancestry[cls.key] = (cls,)
-            known = (cls, *self._bases(cls))
+            bases = list(self._bases(cls))
+            lines = [list(self.ancestry(base)) for base in bases]
+            known = (cls, *_merged([*lines, bases]))
             self._ancestry[cls.key] = known
         return known
 
     def _bases(self, cls: ClassRef) -> Iterator[ClassRef]:
-        seen = {cls.key}
         for base in cls.node.bases:
             expression = base.value if isinstance(base, ast.Subscript) else base
             found = self.resolve_expression(cls.module, expression)
-            if not isinstance(found, ClassRef):
-                continue
-            for ancestor in self.ancestry(found):
-                if ancestor.key not in seen:
-                    seen.add(ancestor.key)
-                    yield ancestor
+            if isinstance(found, ClassRef) and found.key != cls.key:
+                yield found
 
     def method(self, cls: ClassRef, name: str, after: ClassRef | None = None) -> FunctionRef | None:
         """The method that `name` finds on an instance, or past `after` as `super()` does."""
@@ -307,3 +348,15 @@ class Program:
                 if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                     known.setdefault(node.name, node)
         return known
+
+
+def _merged(lines: list[list[ClassRef]]) -> Iterator[ClassRef]:
+    """The bases in Python's method resolution order (C3); where there is none, as they come."""
+    lines = [line for line in lines if line]
+    while lines:
+        heads = [line[0] for line in lines]
+        later = {cls.key for line in lines for cls in line[1:]}
+        best = next((head for head in heads if head.key not in later), heads[0])
+        yield best
+        lines = [[cls for cls in line if cls.key != best.key] for line in lines]
+        lines = [line for line in lines if line]

@@ -102,6 +102,10 @@ class _Pass:
             self.nodes[kind].append(node)
         elif kind is ast.AnnAssign:
             self.nodes[ast.Assign].append(node)
+        elif kind is ast.AugAssign or kind is ast.NamedExpr:
+            self._store([node.target], node.value, node)
+        elif kind is ast.withitem and node.optional_vars is not None:
+            self._store([node.optional_vars], node.context_expr, node.optional_vars)
         elif kind is ast.arg:
             self._assign(node.arg, 0)
         elif kind is ast.Import or kind is ast.ImportFrom:
@@ -122,8 +126,16 @@ class _Pass:
         self.outermost[name] = min(depth, self.outermost.get(name, depth))
         self.innermost[name] = max(depth, self.innermost.get(name, depth))
 
+    def _store(self, targets: list[ast.expr], value: ast.expr, place: ast.expr) -> None:
+        """Note what has the effect of an assignment."""
+        self.nodes[ast.Assign].append(ast.copy_location(ast.Assign(targets, value), place))
+
     def _written(self, call: ast.Call, depth: int) -> None:
         called = _last_name(call.func)
+        if isinstance(call.func, ast.Attribute) and call.args and _fills(called):
+            # `rows.append(x)` and `buffer.copy_(x)` put a value into what they are called on.
+            for argument in call.args:
+                self._store([call.func.value], argument, call)
         if called == "append" and isinstance(call.func, ast.Attribute):
             for name in _names(call.func.value):
                 self._assign(name, depth)
@@ -137,6 +149,8 @@ class _Pass:
         for word in call.keywords:
             if word.arg == "out":
                 self.stored.add(_last_name(word.value))
+                for argument in call.args:
+                    self._store([word.value], argument, call)
 
     def _note(self, node: Any, kind: type[ast.AST]) -> None:
         if kind is ast.Name:
@@ -248,6 +262,10 @@ def _outline(function: FunctionNode, seen: _Pass) -> Outline:
         or bool(seen.flags & carried),
         frozenset(seen.loop_names),
     )
+
+
+def _fills(called: str) -> bool:
+    return called in {"append", "extend"} or (called.endswith("_") and not called.startswith("_"))
 
 
 def _names(node: ast.AST) -> Iterator[str]:

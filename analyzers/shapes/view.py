@@ -73,7 +73,9 @@ class FunctionView:
         mine = [other for other in walk(self.tree) if type(other) in _TWINS]
         same = [other for other in mine if _TWINS[type(other)] is kind]
         place = next(place for place, other in enumerate(same) if other is node)
-        twins = [other for other in ast.walk(self.node) if isinstance(other, kind)]
+        marks = {id(part) for mark in self.node.decorator_list for part in ast.walk(mark)}
+        every = (other for other in ast.walk(self.node) if id(other) not in marks)
+        twins = [other for other in every if isinstance(other, kind)]
         twins.sort(key=_order)
         found = twins[place]
         return found.lineno, found.col_offset + 1, found.end_lineno or found.lineno

@@ -209,3 +209,44 @@ def other(tokens): return walk(tokens, tokens)
     found = holders(follow_named_logits(code.reach("m:verify", "m:other"), code.receivers))
 
     assert found == {"verify": {"logits", "best"}, "walk": {"target"}}
+
+
+ACCEPT = "def accept(scores, rows): ..."
+BOX = "class Box:\n    def __init__(self, scores=None): self.scores = scores\n"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if (best := logits.argmax(-1)) is not None:\n    accept(best, tokens)",
+        "total = 0\ntotal += logits\naccept(total, tokens)",
+        "rows = []\nrows.append(logits)\naccept(rows, tokens)",
+        "self.buffer[:3] = logits\naccept(self.buffer, tokens)",
+        "buffer = torch.empty(3)\nbuffer.copy_(logits)\naccept(buffer, tokens)",
+        "buffer = torch.empty(3)\ntorch.argmax(logits, out=buffer)\naccept(buffer, tokens)",
+        "x = Box(logits)\naccept(x.scores, tokens)",
+        "x = Box()\nx.scores = logits\naccept(x.scores, tokens)",
+    ],
+)
+def test_logits_stored_in_other_ways_are_followed(body: str) -> None:
+    assert flow(body, f"{ACCEPT}\n{BOX}").get("accept") == {"scores"}
+
+
+@pytest.mark.parametrize("argument", ["logits.size(0)", "logits.numel()", "logits is None"])
+def test_what_only_describes_logits_holds_none(argument: str) -> None:
+    assert flow(f"accept(tokens, {argument})", ACCEPT) == {}
+
+
+@pytest.mark.parametrize(
+    ("method", "call"),
+    [
+        ("@staticmethod\n    def run(scores)", "Verifier.run(logits)"),
+        ("@staticmethod\n    def run(scores)", "Verifier().run(logits)"),
+        ("def run(self, scores)", "Verifier.run(Verifier(), logits)"),
+        ("@classmethod\n    def run(cls, scores)", "Verifier.run(logits)"),
+    ],
+)
+def test_arguments_meet_their_parameters(method: str, call: str) -> None:
+    source = f"class Verifier:\n    {method}: walk(scores)\ndef walk(target): ..."
+
+    assert flow(call, source).get("walk") == {"target"}
