@@ -211,7 +211,7 @@ def other(tokens): return walk(tokens, tokens)
     assert found == {"verify": {"logits", "best"}, "walk": {"target"}}
 
 
-ACCEPT = "def accept(scores, rows): ..."
+TAKES = "def accept(scores, rows): ..."
 BOX = "class Box:\n    def __init__(self, scores=None): self.scores = scores\n"
 
 
@@ -229,12 +229,12 @@ BOX = "class Box:\n    def __init__(self, scores=None): self.scores = scores\n"
     ],
 )
 def test_logits_stored_in_other_ways_are_followed(body: str) -> None:
-    assert flow(body, f"{ACCEPT}\n{BOX}").get("accept") == {"scores"}
+    assert flow(body, f"{TAKES}\n{BOX}").get("accept") == {"scores"}
 
 
 @pytest.mark.parametrize("argument", ["logits.size(0)", "logits.numel()", "logits is None"])
 def test_what_only_describes_logits_holds_none(argument: str) -> None:
-    assert flow(f"accept(tokens, {argument})", ACCEPT) == {}
+    assert flow(f"accept(tokens, {argument})", TAKES) == {}
 
 
 @pytest.mark.parametrize(
