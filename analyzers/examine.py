@@ -10,8 +10,9 @@ from functools import cache
 import libcst as cst
 
 from .engines import Engine
-from .program.dataflow import follow_logits
+from .program.dataflow import Region, follow_logits
 from .program.module import FunctionNode
+from .program.opaque import opaque_calls
 from .program.program import ClassRef, FunctionRef, Program
 from .program.reach import Reach, Reached
 from .program.receivers import Receivers
@@ -21,6 +22,8 @@ from .shapes.view import FunctionView
 
 # Preparing a step's inputs is a few calls deep, and stays in the package of the runner.
 FORWARD_DEPTH = 3
+# What stands in the place of a rule's name for a call that no rule can look into.
+OPAQUE = "opaque-call"
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +102,40 @@ class Examiner:
         wide = follow_logits(sampling, self.receivers, engine.classes, decisions=True)
         hits: list[Hit] = []
         wider: list[tuple[Reached, set[str]]] = []
+        deciding: set[Reached] = set()
         for reached in sampling.functions:
             names, more = logits.tainted.get(reached), wide.tainted.get(reached)
-            if names:
-                hits += self.apply(Scope.LOGITS, reached, names)
+            if names and (found := self.apply(Scope.LOGITS, reached, names)):
+                hits += found
+                deciding.update(reached.chain())
             if more and more != names:
                 wider.append((reached, more))
         only = StageVerdict.TREE if hits else None
         for reached, names in wider:
             hits += self.apply(Scope.LOGITS, reached, names, only)
         outside = [reached for reached in sampling.functions if reached not in logits]
-        return [*hits, *self._drafting(engine, outside, hits)]
+        opaque = self._opaque(sampling, logits, deciding, {hit.finding.line for hit in hits})
+        return [*hits, *opaque, *self._drafting(engine, outside, hits)]
+
+    def _opaque(
+        self, sampling: Reach, logits: Region, deciding: set[Reached], cited: set[int]
+    ) -> list[Hit]:
+        """Calls beside a found verifier that take the logits too and cannot be followed."""
+        functions = [reached for reached in sampling.functions if reached in deciding]
+        return [
+            Hit(
+                OPAQUE,
+                Stage.VERIFICATION,
+                StageVerdict.UNKNOWN,
+                call.file,
+                call.text,
+                Finding(call.line, 1, call.line, f"`{call.text}` cannot be followed"),
+                call.text,
+                (),
+            )
+            for call in opaque_calls(sampling, self.receivers, logits, functions)
+            if call.line not in cited
+        ]
 
     def _drafting(self, engine: Engine, outside: list[Reached], verified: list[Hit]) -> list[Hit]:
         """How the engine drafts: asked of what is reached from where it verifies.
@@ -117,7 +143,7 @@ class Examiner:
         An engine without speculation may lie beside one with it, and loop over steps as well.
         """
         owners = {cls.key for cls in engine.classes}
-        entries = {hit.calls[0].symbol for hit in verified}
+        entries = {hit.calls[0].symbol for hit in verified if hit.calls}
         hits: list[Hit] = []
         for reached in outside:
             owner = reached.function.owner

@@ -58,9 +58,20 @@ class Judge:
         """`tree` where something shows it, else `linear` where something shows that."""
         for verdict in (StageVerdict.TREE, StageVerdict.LINEAR):
             found = supports(hits, stage, verdict)
+            beside = supports(hits, stage, StageVerdict.UNKNOWN)
+            if found and verdict is StageVerdict.LINEAR and beside:
+                return self._undecided(path, found, beside[0])
             if found:
                 return StageResult(verdict, self._cite(path, found), found[0].finding.message)
         return StageResult(StageVerdict.UNKNOWN, (), _UNPROVED[stage])
+
+    def _undecided(self, path: EnginePath, found: list[Hit], beside: Hit) -> StageResult:
+        """A chain was found, and so was a call that may decide in its place."""
+        reason = (
+            f"a chain was found, but `{beside.symbol}` at {beside.file}:{beside.finding.line} "
+            "takes the target's logits as well and cannot be followed"
+        )
+        return StageResult(StageVerdict.UNKNOWN, self._cite(path, found), reason)
 
     def _commit(self, path: EnginePath, hits: list[Hit], verification: StageVerdict) -> StageResult:
         if verification is StageVerdict.LINEAR:

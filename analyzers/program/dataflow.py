@@ -218,6 +218,11 @@ def _is_own(node: ast.AST) -> TypeGuard[ast.Attribute]:
     )
 
 
+def holds_logits(expression: ast.expr, names: set[str]) -> bool:
+    """Whether a value is made of what some names hold."""
+    return _is_tainted(expression, names, _Flow(seeded=False, decisions=True))
+
+
 def _is_tainted(expression: ast.expr, names: set[str], flow: _Flow) -> bool:
     """Whether a value is made of logits; in the engine's class only torch carries them on.
 

@@ -249,6 +249,9 @@ class Program:
         """The functions and classes that a table, a lambda or a `partial` at top level mentions."""
         if not isinstance(definition, ast.Assign | ast.AnnAssign) or definition.value is None:
             return []
+        if isinstance(definition.value, ast.Name | ast.Attribute):
+            found = self.resolve_expression(module, definition.value)
+            return [found] if isinstance(found, FunctionRef | ClassRef) else []
         if not isinstance(definition.value, _HOLDERS):
             return []
         named = (

@@ -44,13 +44,17 @@ class Reached:
             at = at.via
         return tuple(reversed(steps))
 
+    def chain(self) -> Iterator[Reached]:
+        """The function and those on the way to it, nearest first."""
+        at: Reached | None = self
+        while at is not None:
+            yield at
+            at = at.via
+
     @property
     def entry(self) -> Reached:
         """The entry method from which the function was reached."""
-        at = self
-        while at.via is not None:
-            at = at.via
-        return at
+        return list(self.chain())[-1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -51,13 +51,12 @@ class TokenTest:
         read = self._read_at(here)
         # One array compared with itself (the failure links of a string search) is no walk.
         others = self._sources(there)
+        target = [load for load in read if load.base & self.logits and not load.base & others]
         if is_equality(site.node):
-            return any(not load.base & others for load in read)
+            return bool(target)
         # A probability of the target, against a coin that belongs to the same node.
         coin = self._read_at(there)
-        return bool(coin) and any(
-            load.base & self.logits and not load.base & others for load in read
-        )
+        return bool(coin and target)
 
     def _kept_tokens(self) -> frozenset[str]:
         """Names that keep the target's token: reloaded exactly where the pointer moves."""
