@@ -70,7 +70,7 @@ def decorated(text: str, hooks: dict[str, str]) -> str:
     if len(found) != len(hooks):
         raise LookupError(f"expected {sorted(hooks)} once each, found {len(found)} functions")
     lines = text.splitlines(keepends=True)
-    for line, addition in [*reversed(sorted(found)), (_first_import(tree), IMPORT)]:
+    for line, addition in [*sorted(found, reverse=True), (_first_import(tree), IMPORT)]:
         lines.insert(line, addition)
     return "".join(lines)
 
