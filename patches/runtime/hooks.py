@@ -27,8 +27,9 @@ HANDLERS: dict[str, Handler] = {
     "v1.prepare_inputs": runner.prepare_inputs,
     "v1.sample": runner.sample,
     "v1.propose": runner.propose,
-    # rejection_sample (function of v1/sample/rejection_sampler.py)
+    # rejection_sample and expand_batch_to_tokens, functions of v1/sample/rejection_sampler.py
     "v1.rejection_sample": runner.rejection_sample,
+    "v1.expand_batch_to_tokens": runner.expand_batch_to_tokens,
     # SpecDecodeBaseProposer._greedy_sample
     "v1.draft_logits": runner.draft_logits,
 }

@@ -132,6 +132,34 @@ def rejection_sample(function: Function, *args: Any, **named: Any) -> Any:
     return output
 
 
+def expand_batch_to_tokens(
+    function: Function,
+    x: torch.Tensor,
+    cu_num_tokens: torch.Tensor,
+    num_tokens: int,
+    replace_from: int = 0,
+    replace_to: int = 0,
+) -> Any:
+    """While a step of drafts is sampled: repeat a request's parameter for each of its drafts.
+
+    vLLM's own form returns uninitialised memory for floating-point parameters on a CPU (0.32.0),
+    which raises, or changes greedy requests, as soon as one request of the batch samples.
+
+    Args:
+        function: vLLM's function.
+        x: [R], one value per request.
+        cu_num_tokens: [R], drafts up to and including each request.
+        num_tokens: drafts in all.
+        replace_from: a value that is replaced.
+        replace_to: by this one.
+    """
+    if ACTIVE.decided is None:
+        return function(x, cu_num_tokens, num_tokens, replace_from, replace_to)
+    counts = cu_num_tokens.diff(prepend=cu_num_tokens.new_zeros(1))
+    values = torch.where(x == replace_from, torch.full_like(x, replace_to), x)
+    return values.repeat_interleave(counts, output_size=num_tokens)
+
+
 def propose(
     function: Function,
     runner: Any,

@@ -13,6 +13,7 @@ from pathlib import Path
 from ..checkout import ROOT
 
 RUNNER = "v1/worker/gpu_model_runner.py"
+SAMPLER = "v1/sample/rejection_sampler.py"
 # File below `vllm`, qualified name, hook.
 ANCHORS = (
     ("config/vllm.py", "VllmConfig.num_speculative_tokens", "config.num_speculative_tokens"),
@@ -26,7 +27,8 @@ ANCHORS = (
     (RUNNER, "GPUModelRunner._prepare_inputs", "v1.prepare_inputs"),
     (RUNNER, "GPUModelRunner._sample", "v1.sample"),
     (RUNNER, "GPUModelRunner.propose_draft_token_ids", "v1.propose"),
-    ("v1/sample/rejection_sampler.py", "rejection_sample", "v1.rejection_sample"),
+    (SAMPLER, "rejection_sample", "v1.rejection_sample"),
+    (SAMPLER, "expand_batch_to_tokens", "v1.expand_batch_to_tokens"),
     (
         "v1/spec_decode/llm_base_proposer.py",
         "SpecDecodeBaseProposer._greedy_sample",

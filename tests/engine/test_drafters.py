@@ -74,13 +74,11 @@ def test_ngram(run: Run) -> None:
         "prompt_lookup_min": 1,
     }
     ngram = {"speculative_config": drafter}
-    results = run(
-        {
-            "plain": PLAIN,
-            "chain": {"engine": runs.engine(**ngram), "passes": [PASS]},
-            "tree": with_trees(ngram, 16),
-        }
-    )
+    # Once its n-gram code is compiled, vLLM starts no second engine in the same process.
+    results = {
+        **run({"chain": {"engine": runs.engine(**ngram), "passes": [PASS]}}),
+        **run({"plain": PLAIN, "tree": with_trees(ngram, 16)}),
+    }
     assert results["chain"]["passes"] == results["plain"]["passes"]
     assert results["tree"]["passes"] == results["plain"]["passes"]
     assert runs.acceptance(results["tree"]) > runs.acceptance(results["chain"]) + 0.1

@@ -86,7 +86,7 @@ def test_few_blocks_stop_tokens_and_the_longest_sequence(run: Run) -> None:
     """Requests are preempted, end at stop tokens inside a path, and reach `max_model_len`."""
     long = runs.greedy(PROMPTS, 400)
     plain = {"engine": runs.engine(max_model_len=256), "passes": [long]}
-    stops = runs.greedy(PROMPTS, 160, stop_token_ids=list(range(0, 512, 40)))
+    stops = runs.greedy(PROMPTS, 160, stop_token_ids=list(range(0, 512, 20)))
     few = {"num_gpu_blocks_override": 20, "max_model_len": 256}
     results = run(
         {
@@ -104,9 +104,9 @@ def test_few_blocks_stop_tokens_and_the_longest_sequence(run: Run) -> None:
     assert results["longest"]["passes"][0] == truth
     stopped = results["stop plain"]["passes"][0]
     assert results["stop"]["passes"][0] == stopped
-    assert all(request["stop"] is not None for request in stopped)
-    for name in ("few", "longest", "stop"):
-        assert results[name]["counters"]["branches"] > 20
+    assert sum(request["stop"] is not None for request in stopped) >= 6
+    for name, fewest in (("few", 100), ("longest", 100), ("stop", 10)):
+        assert results[name]["counters"]["branches"] > fewest
 
 
 def test_logprobs_are_those_of_the_accepted_path(run: Run) -> None:
