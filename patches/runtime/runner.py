@@ -102,7 +102,10 @@ def sample(function: Function, runner: Any, logits: Any, metadata: Any) -> Any:
     ACTIVE.clear()
     if step is None or logits is None or metadata is None:
         engine.step = None
-        return function(runner, logits, metadata)
+        # A batch without a draft has nothing to reject; the CPU's rejection sampler (0.32.0)
+        # raises on it when a request has a top_k.
+        drafted = metadata is not None and any(metadata.num_draft_tokens)
+        return function(runner, logits, metadata if drafted else None)
     logits = accept(engine, runner, step, logits, metadata)
     ACTIVE.decided = step
     try:

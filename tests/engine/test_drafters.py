@@ -40,7 +40,10 @@ def with_trees(drafter: dict[str, Any], budget: int, **config: Any) -> runs.Case
 def test_block_drafter(run: Run) -> None:
     """DFlash with best-first trees: the larger the budget, the longer the accepted path."""
     budgets = (7, 16, 32, 60)
-    shapes = {"spine": {"shape": "spine_first"}, "leaves": {"shape": "siblings", "max_siblings": 2}}
+    shapes: dict[str, dict[str, Any]] = {
+        "spine": {"shape": "spine_first"},
+        "leaves": {"shape": "siblings", "max_siblings": 2},
+    }
     results = run(
         {
             "plain": PLAIN,

@@ -102,7 +102,7 @@ def sampling(**given: Any) -> SimpleNamespace:
 def test_reasons_for_a_chain() -> None:
     """Each parameter alone is enough, and without any the request takes a tree."""
     assert why_not(sampling()) is None
-    given = {
+    given: dict[str, dict[str, Any]] = {
         "presence penalty": {"presence_penalty": -0.1},
         "frequency penalty": {"frequency_penalty": 0.1},
         "repetition penalty": {"repetition_penalty": 0.9},

@@ -104,7 +104,7 @@ def test_few_blocks_stop_tokens_and_the_longest_sequence(run: Run) -> None:
     assert results["longest"]["passes"][0] == truth
     stopped = results["stop plain"]["passes"][0]
     assert results["stop"]["passes"][0] == stopped
-    assert sum(request["stop"] is not None for request in stopped) >= 6
+    assert sum(request["stop"] is not None for request in stopped) > len(stopped) // 2
     for name, fewest in (("few", 100), ("longest", 100), ("stop", 10)):
         assert results[name]["counters"]["branches"] > fewest
 
