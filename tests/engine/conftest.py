@@ -13,6 +13,13 @@ from . import environment, patched, runs
 Run = Callable[..., dict[str, Any]]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs the engine environment; `make test-engines` runs it."""
+    for item in items:
+        if isinstance(item, pytest.Function) and "python" in item.fixturenames:
+            item.add_marker(pytest.mark.engine)
+
+
 @pytest.fixture(scope="session")
 def python() -> Path:
     """The interpreter of the engine environment."""
