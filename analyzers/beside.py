@@ -1,4 +1,4 @@
-"""Work done in a forked process while this one goes on: engine paths are independent of each other."""
+"""Work done in a forked process while this one goes on: engine paths are independent."""
 
 from __future__ import annotations
 

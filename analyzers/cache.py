@@ -38,7 +38,8 @@ class Reports:
     @property
     def _file(self) -> Path:
         install = self._target.install
-        named = "\0".join([self._target.source.location, str(install.distribution), _rules_digest()])
+        parts = (self._target.source.location, str(install.distribution), _rules_digest())
+        named = "\0".join(parts)
         return cache_folder() / "reports" / f"{hashlib.sha256(named.encode()).hexdigest()}.json"
 
     def load(self) -> Report | None:

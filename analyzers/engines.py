@@ -30,9 +30,9 @@ class Engine:
 
 
 def find_engines(program: Program, receivers: Receivers, package: str) -> Iterator[Engine]:
-    """The engine paths that the code has, oldest first."""
+    """The engine paths that the code has and that take drafts, oldest first."""
     legacy = list(_legacy_workers(program, receivers, package))
-    if legacy:
+    if legacy and legacy_refusal(program, package) is None:
         yield _engine(program, EnginePath.V0, [cls for cls, _ in legacy], [f for _, f in legacy])
     for path, folder, stem in (
         (EnginePath.V1, f"{package}.v1.worker", "gpu_model_runner"),
@@ -103,9 +103,42 @@ def _legacy_workers(
                     yield cls, factory
 
 
+def legacy_refusal(program: Program, package: str) -> str | None:
+    """Where a platform refuses drafts unless the V1 engine runs: file and line, as one text.
+
+    The last releases with a V0 engine raise when speculation is configured and V1 is switched off;
+    that engine then verifies nothing.
+    """
+    for module in program.siblings(f"{package}.platforms", V1_SWITCH.encode()):
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.If):
+                for raised in _raised_without_v1(node):
+                    return f"{module.path}:{raised.lineno}"
+    return None
+
+
+def _raised_without_v1(choice: ast.If) -> Iterator[ast.Raise]:
+    """`if drafts: if not V1: raise …; worker = <the V1 worker>`."""
+    for place, statement in enumerate(choice.body):
+        if isinstance(statement, ast.If) and _is_switched_off(statement.test):
+            raises = [inner for inner in statement.body if isinstance(inner, ast.Raise)]
+            goes_on = any(isinstance(later, ast.Assign) for later in choice.body[place + 1 :])
+            yield from raises if goes_on else ()
+
+
+def _is_switched_off(test: ast.expr) -> bool:
+    return (
+        isinstance(test, ast.UnaryOp)
+        and isinstance(test.op, ast.Not)
+        and isinstance(test.operand, ast.Attribute)
+        and test.operand.attr == V1_SWITCH
+    )
+
+
 def _dotted_strings(data: bytes, package: str) -> Iterator[str]:
     """Quoted dotted names outside the V1 engine, in source order and each once."""
-    named = re.compile(rb"[\"'](" + re.escape(package).encode() + rb"\.(?!v1\.|platforms\.)[\w.]+)[\"']")
+    name = re.escape(package).encode() + rb"\.(?!v1\.|platforms\.)[\w.]+"
+    named = re.compile(rb"[\"'](" + name + rb")[\"']")
     yield from dict.fromkeys(found.decode("ascii", "ignore") for found in named.findall(data))
 
 

@@ -1,11 +1,11 @@
 """Everything that can go wrong on purpose.
 
-    DdtreeError                 what was found, what was expected, one command to run next
-    |-- UsageError         2    the command line does not make sense
-    |-- TargetError        3    the target is missing, unreachable or not a vLLM
-    |   |-- ArchiveError  3    an archive is damaged, foreign or hostile
-    |   `-- FetchError     3    a requirement could not be downloaded
-    `-- ConflictError      4    the target is not in the state that a change expects
+DdtreeError                 what was found, what was expected, one command to run next
+|-- UsageError         2    the command line does not make sense
+|-- TargetError        3    the target is missing, unreachable or not a vLLM
+|   |-- ArchiveError  3    an archive is damaged, foreign or hostile
+|   `-- FetchError     3    a requirement could not be downloaded
+`-- ConflictError      4    the target is not in the state that a change expects
 """
 
 from __future__ import annotations

@@ -10,9 +10,10 @@ from functools import cache
 import libcst as cst
 
 from .engines import Engine
-from .program.dataflow import follow_logits
+from .program.dataflow import Region, follow_logits
 from .program.module import FunctionNode
-from .program.program import FunctionRef, Program
+from .program.opaque import opaque_calls
+from .program.program import ClassRef, FunctionRef, Program
 from .program.reach import Reach, Reached
 from .program.receivers import Receivers
 from .result import Call, Stage, StageVerdict
@@ -21,6 +22,8 @@ from .shapes.view import FunctionView
 
 # Preparing a step's inputs is a few calls deep, and stays in the package of the runner.
 FORWARD_DEPTH = 3
+# What stands in the place of a rule's name for a call that no rule can look into.
+OPAQUE = "opaque-call"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +85,11 @@ class Examiner:
         )
         forward.run(engine.forward)
         hits = self._sampling(engine, sampling)
-        walks = bool(supports(hits, Stage.VERIFICATION, StageVerdict.TREE))
-        if walks or supports(hits, Stage.DRAFTING, StageVerdict.TREE):
-            whole = Reach(self.program, self.receivers)
-            whole.run(engine.forward)
-            hits += self._reached([*sampling.functions, *whole.functions], Scope.ATTENTION)
-        if walks:
-            hits += self._reached(sampling.functions, Scope.COMMIT)
-        return _unique([*hits, *self._first(forward.functions, Scope.FORWARD)])
+        if supports(hits, Stage.VERIFICATION, StageVerdict.TREE):
+            hits += self._wider(engine, (Scope.ATTENTION, Scope.COMMIT))
+        elif supports(hits, Stage.DRAFTING, StageVerdict.TREE):
+            hits += self._wider(engine, (Scope.ATTENTION,))
+        return unique([*hits, *self._first(forward.functions, Scope.FORWARD)])
 
     def _sampling(self, engine: Engine, sampling: Reach) -> list[Hit]:
         """Verification and drafting.
@@ -98,24 +98,72 @@ class Examiner:
         counts, and a chain only where the narrow region showed nothing: drafters, too, are handed
         tokens and look for prefixes.
         """
-        owners = {cls.key for cls in engine.classes}
         logits = follow_logits(sampling, self.receivers, engine.classes)
         wide = follow_logits(sampling, self.receivers, engine.classes, decisions=True)
         hits: list[Hit] = []
         wider: list[tuple[Reached, set[str]]] = []
+        deciding: set[Reached] = set()
         for reached in sampling.functions:
             names, more = logits.tainted.get(reached), wide.tainted.get(reached)
-            if names:
-                hits += self.apply(Scope.LOGITS, reached, names)
+            if names and (found := self.apply(Scope.LOGITS, reached, names)):
+                hits += found
+                deciding.update(reached.chain())
             if more and more != names:
                 wider.append((reached, more))
-            owner = reached.function.owner
-            if names is None and (owner is None or owner.key not in owners):
-                hits += self.apply(Scope.DRAFTING, reached, only=_drafting(hits))
-        narrow = any(hit.stage is Stage.VERIFICATION for hit in hits)
-        only = StageVerdict.TREE if narrow else None
+        only = StageVerdict.TREE if hits else None
         for reached, names in wider:
             hits += self.apply(Scope.LOGITS, reached, names, only)
+        outside = [reached for reached in sampling.functions if reached not in logits]
+        opaque = self._opaque(sampling, logits, deciding, {hit.finding.line for hit in hits})
+        return [*hits, *opaque, *self._drafting(engine, outside, hits)]
+
+    def _opaque(
+        self, sampling: Reach, logits: Region, deciding: set[Reached], cited: set[int]
+    ) -> list[Hit]:
+        """Calls beside a found verifier that take the logits too and cannot be followed."""
+        functions = [reached for reached in sampling.functions if reached in deciding]
+        return [
+            Hit(
+                OPAQUE,
+                Stage.VERIFICATION,
+                StageVerdict.UNKNOWN,
+                call.file,
+                call.text,
+                Finding(call.line, 1, call.line, f"`{call.text}` cannot be followed"),
+                call.text,
+                (),
+            )
+            for call in opaque_calls(sampling, self.receivers, logits, functions)
+            if call.line not in cited
+        ]
+
+    def _drafting(self, engine: Engine, outside: list[Reached], verified: list[Hit]) -> list[Hit]:
+        """How the engine drafts: asked of what is reached from where it verifies.
+
+        An engine without speculation may lie beside one with it, and loop over steps as well.
+        """
+        owners = {cls.key for cls in engine.classes}
+        entries = {hit.calls[0].symbol for hit in verified if hit.calls}
+        hits: list[Hit] = []
+        for reached in outside:
+            owner = reached.function.owner
+            if owner is not None and owner.key in owners:
+                continue
+            if not entries or reached.entry.function.symbol in entries:
+                # Once one was shown to draft chains, the others are asked for trees only.
+                shown = supports(hits, Stage.DRAFTING, StageVerdict.LINEAR)
+                only = StageVerdict.TREE if shown else None
+                hits += self.apply(Scope.DRAFTING, reached, only=only)
+        return hits
+
+    def _wider(self, engine: Engine, scopes: Iterable[Scope]) -> list[Hit]:
+        """What a step reaches if it is followed into attention and cache management as well."""
+        program = self.program.with_attention()
+        wider = Examiner(program, Receivers(program))
+        reach = Reach(program, wider.receivers)
+        reach.run(_again(program, [*engine.sampling, *engine.forward]))
+        hits = [hit for scope in scopes for hit in wider._reached(reach.functions, scope)]
+        self.failures.update(wider.failures | program.failures)
         return hits
 
     def _reached(self, functions: Iterable[Reached], scope: Scope) -> list[Hit]:
@@ -163,10 +211,17 @@ class Examiner:
             return []
 
 
-def _drafting(hits: list[Hit]) -> StageVerdict | None:
-    """What is still asked of drafters: once one was shown to draft chains, only for trees."""
-    shown = supports(hits, Stage.DRAFTING, StageVerdict.LINEAR)
-    return StageVerdict.TREE if shown else None
+def _again(
+    program: Program, entries: Iterable[tuple[FunctionRef, ClassRef | None]]
+) -> Iterator[tuple[FunctionRef, ClassRef | None]]:
+    """The same entry methods in another reading of the same files."""
+    for function, receiver in entries:
+        module = program.module(receiver.module.name) if receiver else None
+        cls = program.resolve(module, receiver.node.name) if module and receiver else None
+        if isinstance(cls, ClassRef):
+            method = program.method(cls, function.node.name)
+            if method is not None:
+                yield method, cls
 
 
 @cache
@@ -174,7 +229,7 @@ def _rules_of(scope: Scope) -> tuple[Rule, ...]:
     return tuple(rule for rule in all_rules() if rule.scope is scope)
 
 
-def _unique(hits: Iterable[Hit]) -> list[Hit]:
+def unique(hits: Iterable[Hit]) -> list[Hit]:
     """Each place once per rule: a method may be reached through several receivers."""
     found: dict[tuple[str, str, int], Hit] = {}
     for hit in hits:

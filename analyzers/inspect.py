@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from .cache import Reports
@@ -47,7 +49,20 @@ def inspect_target(
 
 
 def _study(target: Target, progress: Callable[[str], None]) -> tuple[Report, RecordCheck]:
-    # libcst takes longer to import than a known report takes to load.
-    from .study import study
+    with _no_collection():
+        # libcst takes longer to import than a known report takes to load.
+        from .study import study
 
-    return study(target, progress)
+        return study(target, progress)
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Importing and parsing make millions of objects and no garbage: collecting is in vain."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()

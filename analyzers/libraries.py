@@ -1,4 +1,4 @@
-"""Compiled libraries that carry the name of a tree verifier, as an exported symbol or an op schema."""
+"""Compiled libraries that carry the name of a tree verifier, as a symbol or in an op schema."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def compiled_verifiers(source: Source) -> Iterator[str]:
         except (OSError, struct.error):
             continue
         if found is not None:
-            yield f"the compiled library {path} carries the name {found}; it counts where it is called"
+            yield f"the library {path} carries the name {found}, which counts where it is called"
 
 
 def _first_verifier(stream: BinaryIO, seeks: bool) -> str | None:

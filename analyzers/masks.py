@@ -1,4 +1,4 @@
-"""Masks that an attention backend builds: found in the backends, and followed to the call they enter.
+"""Masks that an attention backend builds, followed to the call that they enter.
 
 Backends are chosen by name at run time, so no call path leads to them from a runner. A mask counts
 only when the code that builds it hands it to attention: built but never passed is dead code.

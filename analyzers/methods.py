@@ -1,4 +1,4 @@
-"""The speculative and rejection methods that an install offers, read from its configuration class."""
+"""The speculative and rejection methods that an install offers, from its configuration class."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _configurations(program: Program, package: str) -> Iterator[Module]:
 
 
 def _looks_speculative(fields: dict[str, ast.expr], offered: tuple[str, ...]) -> bool:
-    """A class whose `method` has several values and that counts drafted tokens and looks up prompts."""
+    """A class whose `method` has several values, and that says how prompts are looked up."""
     lookups = [name for name in fields if name.startswith("prompt_lookup")]
     return len(offered) > 1 and len(lookups) >= 2
 

@@ -56,9 +56,7 @@ def _examine(examiner: Examiner, reached: Reached, logits: set[str] | None) -> I
         yield from examiner.apply(kind, reached)
 
 
-def _entries(
-    program: Program, plugin: Plugin
-) -> Iterator[tuple[FunctionRef, ClassRef | None]]:
+def _entries(program: Program, plugin: Plugin) -> Iterator[tuple[FunctionRef, ClassRef | None]]:
     """The entry function, and the methods of the plug-in's classes that strings name."""
     entry = program.dotted(plugin.value.partition("[")[0].strip())
     module: Module | None = None
@@ -78,11 +76,12 @@ def _entries(
 def _named_classes(program: Program, module: Module, top: str) -> Iterator[ClassRef]:
     """Classes of the plug-in that a string names, as `worker_cls` settings do."""
     for node in ast.walk(module.tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            if node.value.startswith(f"{top}.") and " " not in node.value:
-                found = program.dotted(node.value)
-                if isinstance(found, ClassRef):
-                    yield found
+        if not isinstance(node, ast.Constant) or not isinstance(node.value, str):
+            continue
+        if node.value.startswith(f"{top}.") and " " not in node.value:
+            found = program.dotted(node.value)
+            if isinstance(found, ClassRef):
+                yield found
 
 
 def _methods(cls: ClassRef) -> Iterator[tuple[FunctionRef, ClassRef]]:

@@ -14,7 +14,7 @@ SCHEMA_VERSION = 1
 
 
 class Stage(enum.StrEnum):
-    """One of the four stages of tree speculative decoding, in the order in which a step runs them."""
+    """One of the four stages of tree speculative decoding, in the order in which a step runs."""
 
     DRAFTING = "drafting"
     ATTENTION = "attention"

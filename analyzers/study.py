@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 
 from .beside import started
-from .engines import Engine, default_path, find_engines
+from .engines import Engine, default_path, find_engines, legacy_refusal
 from .examine import Examiner, Hit, supports
 from .install.check import RecordCheck
 from .libraries import compiled_verifiers
@@ -39,20 +38,7 @@ class _Examined:
 
 def study(target: Target, progress: Callable[[str], None]) -> tuple[Report, RecordCheck]:
     """Read, examine and judge; the record check is handed back with the digests it took."""
-    with _no_collection():
-        return _Study(target, progress).run()
-
-
-@contextmanager
-def _no_collection() -> Iterator[None]:
-    """Parsing makes millions of nodes and no garbage; collecting meanwhile doubles its time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
+    return _Study(target, progress).run()
 
 
 class _Study:
@@ -73,7 +59,9 @@ class _Study:
         default = default_path(self._program, PACKAGE, [engine.path for engine in engines])
         with ExitStack() as stack:
             # All paths but the last are examined beside this process, before it has threads.
-            works = [partial(self._examine, engine) for engine in engines]
+            works: list[Callable[[], _Examined]] = [
+                partial(self._examine, engine) for engine in engines
+            ]
             if source.independent_reads:
                 works[:-1] = [stack.enter_context(started(work)) for work in works[:-1]]
             self._progress("reading files")
@@ -139,10 +127,16 @@ class _Study:
             coverage=self._coverage(found, seen),
             notes=(
                 *target.notes,
+                *self._refused(),
                 *rebound_kernels(source, judge.evidence),
                 *compiled_verifiers(source),
             ),
         )
+
+    def _refused(self) -> Iterator[str]:
+        place = legacy_refusal(self._program, PACKAGE)
+        if place is not None:
+            yield f"{place} refuses drafts on the V0 engine, which therefore verifies none"
 
     def _coverage(self, found: list[_Examined], seen: Scan) -> Coverage:
         failures = {**self._program.failures, **self._examiner.failures}
@@ -151,7 +145,7 @@ class _Study:
             failures |= examined.failures
             parsed |= examined.parsed
         known = {item.file for item in seen.unreadable}
-        broken = [Unreadable(file, failures[file]) for file in sorted(failures) if file not in known]
+        broken = [Unreadable(file, failures[file]) for file in sorted(failures.keys() - known)]
         return Coverage(
             files=seen.files,
             bytes=seen.bytes,

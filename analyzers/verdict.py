@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from .examine import Hit, supports
+from .examine import Hit, supports, unique
 from .result import (
     EnginePath,
     Evidence,
@@ -39,33 +39,41 @@ class Judge:
         self, path: EnginePath, default: bool | None, hits: list[Hit], masks: list[Hit]
     ) -> PathResult:
         """The verdict on one engine path: what its verification does."""
-        stages = {
-            Stage.DRAFTING: self._either(path, Stage.DRAFTING, hits),
-            Stage.ATTENTION: StageResult(StageVerdict.UNKNOWN),
-            Stage.VERIFICATION: self._either(path, Stage.VERIFICATION, hits),
-            Stage.COMMIT: StageResult(StageVerdict.UNKNOWN),
-        }
-        drafting, verification = stages[Stage.DRAFTING], stages[Stage.VERIFICATION]
         # A mask of a backend has something to mask only where trees are drafted or verified.
-        trees = StageVerdict.TREE in {drafting.verdict, verification.verdict}
-        useful = masks if trees else []
-        stages[Stage.ATTENTION] = self._either(path, Stage.ATTENTION, [*useful, *hits])
-        stages[Stage.COMMIT] = self._commit(path, hits, verification.verdict)
+        trees = any(
+            supports(hits, stage, StageVerdict.TREE)
+            for stage in (Stage.DRAFTING, Stage.VERIFICATION)
+        )
+        every = unique([*masks, *hits] if trees else hits)
+        stages = {
+            stage: self._either(path, stage, every)
+            for stage in (Stage.DRAFTING, Stage.ATTENTION, Stage.VERIFICATION)
+        }
+        verification = stages[Stage.VERIFICATION]
+        stages[Stage.COMMIT] = self._commit(path, every, verification.verdict)
         verdict = _path_verdict(verification.verdict)
         return PathResult(path, default, verdict, _sentence(path, verdict, stages), stages)
 
-    def _either(self, path: EnginePath, stage: Stage, hits: Iterable[Hit]) -> StageResult:
+    def _either(self, path: EnginePath, stage: Stage, hits: list[Hit]) -> StageResult:
         """`tree` where something shows it, else `linear` where something shows that."""
-        hits = list(hits)
         for verdict in (StageVerdict.TREE, StageVerdict.LINEAR):
             found = supports(hits, stage, verdict)
+            beside = supports(hits, stage, StageVerdict.UNKNOWN)
+            if found and verdict is StageVerdict.LINEAR and beside:
+                return self._undecided(path, found, beside[0])
             if found:
                 return StageResult(verdict, self._cite(path, found), found[0].finding.message)
         return StageResult(StageVerdict.UNKNOWN, (), _UNPROVED[stage])
 
-    def _commit(
-        self, path: EnginePath, hits: list[Hit], verification: StageVerdict
-    ) -> StageResult:
+    def _undecided(self, path: EnginePath, found: list[Hit], beside: Hit) -> StageResult:
+        """A chain was found, and so was a call that may decide in its place."""
+        reason = (
+            f"a chain was found, but `{beside.symbol}` at {beside.file}:{beside.finding.line} "
+            "takes the target's logits as well and cannot be followed"
+        )
+        return StageResult(StageVerdict.UNKNOWN, self._cite(path, found), reason)
+
+    def _commit(self, path: EnginePath, hits: list[Hit], verification: StageVerdict) -> StageResult:
         if verification is StageVerdict.LINEAR:
             reason = "an accepted prefix of a chain already lies in contiguous slots"
             return StageResult(StageVerdict.ABSENT, (), reason)
@@ -171,9 +179,7 @@ def _tree_sentence(trees: list[PathResult], chains: list[PathResult]) -> str:
 def _chain_sentence(paths: tuple[PathResult, ...]) -> str:
     names = _listed([NAMES[result.path] for result in paths])
     said = f"{_capital(names)} {_verb(paths)} drafted tokens along one chain"
-    drafts = any(
-        result.stages[Stage.DRAFTING].verdict is StageVerdict.TREE for result in paths
-    )
+    drafts = any(result.stages[Stage.DRAFTING].verdict is StageVerdict.TREE for result in paths)
     if drafts:
         said += ", although a tree can be drafted"
     return said + ": only a prefix of one draft can be accepted."

@@ -18,9 +18,11 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeGuard
 
+from .module import FunctionNode
 from .program import ClassRef
 from .reach import Edge, Reach, Reached
-from .receivers import Receivers
+from .receivers import Receivers, Scope
+from .survey import parts_of, walk_code
 
 # What the field calls a target's output; an engine's method that has one holds the target's.
 SEEDS = frozenset({"logits", "probs", "logprobs"})
@@ -43,6 +45,9 @@ class Region:
     tainted: dict[Reached, set[str]] = field(default_factory=dict)
     attributes: dict[tuple[str, str], set[str]] = field(default_factory=dict)
 
+    # The names of all of them, and of those that are set from outside their class.
+    attribute_names: frozenset[str] = frozenset()
+
     def __contains__(self, reached: Reached) -> bool:
         return reached in self.tainted
 
@@ -55,6 +60,8 @@ class _Flow:
     seeded: bool
     # What a call returns is still followed.
     decisions: bool
+    # Attributes that hold logits in instances of some class, by name alone.
+    attributes: frozenset[str] = frozenset()
 
 
 def follow_logits(
@@ -91,11 +98,11 @@ def _follow(
     region.tainted.update((reached, set()) for reached in own)
     while queue:
         reached = queue.popleft()
-        flow = _Flow(reached in own, decisions)
+        flow = _Flow(reached in own, decisions, region.attribute_names)
         names = region.tainted[reached] | _held(region, reached)
         names = _spread(reached, receivers, names, flow)
         region.tainted[reached] = names
-        queue.extend(_keep_attributes(region, reach, reached, names, flow))
+        queue.extend(_keep_attributes(region, reach, receivers, reached, names, flow))
         for target, parameters in _passed(reach.edges[reached], reached, receivers, names, flow):
             known = region.tainted.get(target)
             if known is None or not parameters <= known:
@@ -114,23 +121,45 @@ def _held(region: Region, reached: Reached) -> set[str]:
 
 
 def _keep_attributes(
-    region: Region, reach: Reach, reached: Reached, names: set[str], flow: _Flow
+    region: Region,
+    reach: Reach,
+    receivers: Receivers,
+    reached: Reached,
+    names: set[str],
+    flow: _Flow,
 ) -> list[Reached]:
-    """Note what a method stores in its instance; the class's methods that have to be seen again.
+    """Note what a function stores in objects; the functions that have to be seen again for that.
 
     The engine's own instance holds everything, and is left out.
     """
-    if reached.receiver is None or flow.seeded:
-        return []
-    kept = region.attributes.setdefault(reached.receiver.key, set())
-    new = {name.removeprefix("self.") for name in names if name.startswith("self.")} - kept
-    if not new:
-        return []
-    kept |= new
-    again = reach.of_receiver(reached.receiver)
-    for method in again:
-        region.tainted.setdefault(method, set())
+    again: list[Reached] = []
+    found = set(_set_on_others(reached, receivers, names, flow))
+    if reached.receiver is not None and not flow.seeded:
+        kept = region.attributes.setdefault(reached.receiver.key, set())
+        new = {name.removeprefix("self.") for name in names if name.startswith("self.")} - kept
+        if new:
+            kept |= new
+            found |= new
+            again = reach.of_receiver(reached.receiver)
+            for method in again:
+                region.tainted.setdefault(method, set())
+    if found - region.attribute_names:
+        region.attribute_names |= found
+        again += [other for other in region.tainted if other not in again]
     return again
+
+
+def _set_on_others(
+    reached: Reached, receivers: Receivers, names: set[str], flow: _Flow
+) -> Iterable[str]:
+    """The attributes of other objects that a function sets to logits: `state.scores = logits`."""
+    for store in receivers.scope(reached.function, reached.receiver).mentions.stores:
+        targets = store.targets if isinstance(store, ast.Assign) else [store.target]
+        for target in targets:
+            if not isinstance(target, ast.Attribute) or _is_own(target) or store.value is None:
+                continue
+            if isinstance(target.ctx, ast.Store) and _is_tainted(store.value, names, flow):
+                yield target.attr
 
 
 def _spread(reached: Reached, receivers: Receivers, names: set[str], flow: _Flow) -> set[str]:
@@ -144,7 +173,9 @@ def _spread(reached: Reached, receivers: Receivers, names: set[str], flow: _Flow
     while True:
         before = len(found)
         for store in scope.mentions.stores:
-            if store.value is None or not (flow.seeded or _read(store.value) & found):
+            if store.value is None:
+                continue
+            if not (flow.seeded or flow.attributes or _read(store.value) & found):
                 continue
             if not _is_tainted(store.value, found, flow):
                 continue
@@ -157,18 +188,26 @@ def _spread(reached: Reached, receivers: Receivers, names: set[str], flow: _Flow
 @lru_cache(maxsize=1 << 14)
 def _read(value: ast.expr) -> frozenset[str]:
     """The names in a value, attributes of `self` as `self.name`: cheaper than following it."""
-    found = {node.id for node in ast.walk(value) if type(node) is ast.Name}
-    found |= {f"self.{node.attr}" for node in ast.walk(value) if _is_own(node)}
+    found: set[str] = set()
+    for node in walk_code(value):
+        if type(node) is ast.Name:
+            found.add(node.id)
+        elif _is_own(node):
+            found.add(f"self.{node.attr}")
     return frozenset(found)
 
 
 def _bound_names(targets: Sequence[ast.expr]) -> Iterable[str]:
     for target in targets:
-        for node in ast.walk(target):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                yield node.id
-            elif _is_own(node) and isinstance(node.ctx, ast.Store):
-                yield f"self.{node.attr}"
+        parts = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+        for part in parts:
+            holder = part.value if isinstance(part, ast.Starred | ast.Subscript) else part
+            if isinstance(holder, ast.Name):
+                yield holder.id
+            elif _is_own(holder):
+                yield f"self.{holder.attr}"
+            elif isinstance(holder, ast.Tuple | ast.List):
+                yield from _bound_names([holder])
 
 
 def _is_own(node: ast.AST) -> TypeGuard[ast.Attribute]:
@@ -177,6 +216,11 @@ def _is_own(node: ast.AST) -> TypeGuard[ast.Attribute]:
         and isinstance(node.value, ast.Name)
         and node.value.id == "self"
     )
+
+
+def holds_logits(expression: ast.expr, names: set[str]) -> bool:
+    """Whether a value is made of what some names hold."""
+    return _is_tainted(expression, names, _Flow(seeded=False, decisions=True))
 
 
 def _is_tainted(expression: ast.expr, names: set[str], flow: _Flow) -> bool:
@@ -189,6 +233,8 @@ def _is_tainted(expression: ast.expr, names: set[str], flow: _Flow) -> bool:
         node = stack.pop()
         if isinstance(node, ast.Name) and node.id in names:
             return True
+        if isinstance(node, ast.Attribute) and not _is_own(node) and node.attr in flow.attributes:
+            return True
         if _is_own(node) and f"self.{node.attr}" in names:
             return True
         if flow.seeded and isinstance(node, ast.Attribute) and node.attr in SEEDS:
@@ -198,7 +244,8 @@ def _is_tainted(expression: ast.expr, names: set[str], flow: _Flow) -> bool:
                 return True
             if not flow.decisions and not _is_tensor_call(node):
                 # Only the object of a method call, never its arguments.
-                stack.extend([node.func.value] if isinstance(node.func, ast.Attribute) else [])
+                if isinstance(node.func, ast.Attribute) and node.func.attr not in DESCRIPTIONS:
+                    stack.append(node.func.value)
                 continue
         stack.extend(_carrying(node))
     return False
@@ -208,6 +255,8 @@ def _carrying(node: ast.AST) -> Iterable[ast.AST]:
     """The parts of an expression whose contents it takes on; an index only selects."""
     if isinstance(node, ast.Subscript):
         return [node.value]
+    if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Is | ast.IsNot):
+        return []
     if isinstance(node, ast.Attribute) and node.attr in DESCRIPTIONS:
         return []
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
@@ -216,7 +265,7 @@ def _carrying(node: ast.AST) -> Iterable[ast.AST]:
         if node.func.attr in LOOKUPS:
             module = isinstance(node.func.value, ast.Name) and node.func.value.id in MODULES
             return node.args[:1] if module else [node.func.value]
-    return list(ast.iter_child_nodes(node))
+    return parts_of(node)
 
 
 def _is_tensor_call(node: ast.Call) -> bool:
@@ -232,7 +281,8 @@ def _passed(
     """Every callee that is handed logits, with the parameters that hold them there."""
     scope = receivers.scope(reached.function, reached.receiver)
     calls = {id(_callee(call)): call for call in scope.mentions.calls}
-    decorators = {id(node) for mark in reached.function.node.decorator_list for node in ast.walk(mark)}
+    marks = reached.function.node.decorator_list
+    decorators = {id(node) for mark in marks for node in ast.walk(mark)}
     handed = {
         id(argument): call
         for call in scope.mentions.calls
@@ -241,14 +291,14 @@ def _passed(
     for edge in edges:
         call = calls.get(id(edge.site))
         if call is not None and id(edge.site) not in decorators:
-            parameters = _parameters(call, edge.target, names, flow)
+            parameters = _parameters(call, edge.target, names, flow, _named(scope, receivers, call))
             if parameters:
                 yield edge.target, parameters
         elif names and id(edge.site) in decorators:
             # A decorator wraps the function or launches a kernel with its arguments.
             yield edge.target, _all_parameters(edge.target)
         elif id(edge.site) in handed and _parameters(
-            handed[id(edge.site)], edge.target, names, flow
+            handed[id(edge.site)], edge.target, names, flow, False
         ):
             yield edge.target, _all_parameters(edge.target)
 
@@ -258,10 +308,19 @@ def _callee(call: ast.Call) -> ast.expr:
     return call.func.value if isinstance(call.func, ast.Subscript) else call.func
 
 
-def _parameters(call: ast.Call, target: Reached, names: set[str], flow: _Flow) -> set[str]:
+def _named(scope: Scope, receivers: Receivers, call: ast.Call) -> bool:
+    """Whether a method is called as `Class.method(instance, ...)`."""
+    if not isinstance(call.func, ast.Attribute):
+        return False
+    return isinstance(receivers.resolve(scope, call.func.value), ClassRef)
+
+
+def _parameters(
+    call: ast.Call, target: Reached, names: set[str], flow: _Flow, named: bool
+) -> set[str]:
     arguments = target.function.node.args
     positional = [argument.arg for argument in [*arguments.posonlyargs, *arguments.args]]
-    if target.receiver is not None and positional:
+    if target.function.owner is not None and _takes_itself(target.function.node, named):
         positional = positional[1:]
     found: set[str] = set()
     for place, value in enumerate(call.args):
@@ -279,6 +338,14 @@ def _parameters(call: ast.Call, target: Reached, names: set[str], flow: _Flow) -
                 return _all_parameters(target)
             found.add(word.arg)
     return found
+
+
+def _takes_itself(method: FunctionNode, named: bool) -> bool:
+    """Whether Python hands a method its instance or class before the arguments of the call."""
+    marks = {mark.id for mark in method.decorator_list if isinstance(mark, ast.Name)}
+    if "staticmethod" in marks:
+        return False
+    return "classmethod" in marks or method.name == "__init__" or not named
 
 
 def _all_parameters(target: Reached) -> set[str]:

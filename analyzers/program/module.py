@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import io
+import tokenize
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -30,6 +32,10 @@ class Module:
     is_package: bool
     imports: dict[str, Import] = field(default_factory=dict)
     definitions: dict[str, Definition] = field(default_factory=dict)
+    # What a name means in another branch of the top level, where it has several meanings.
+    others: dict[str, list[Definition | Import]] = field(default_factory=dict)
+    # The modules all of whose names are imported.
+    stars: list[str] = field(default_factory=list)
 
     @property
     def package(self) -> str:
@@ -47,6 +53,7 @@ def parse_module(name: str, path: str, source: bytes) -> Module:
         # A stranger's invalid escape sequences are not our warnings.
         warnings.simplefilter("ignore")
         try:
+            _check_encoding(source)
             tree = ast.parse(source, filename=path)
         except (RecursionError, MemoryError) as error:
             raise ValueError(f"nested too deeply to parse ({type(error).__name__})") from error
@@ -54,6 +61,16 @@ def parse_module(name: str, path: str, source: bytes) -> Module:
     for statement in _top_level(tree.body):
         _index(module, statement)
     return module
+
+
+def _check_encoding(source: bytes) -> None:
+    """Refuse undecodable bytes even in comments, as Python's import does."""
+    if source.isascii():
+        return
+    try:
+        source.decode(tokenize.detect_encoding(io.BytesIO(source).readline)[0])
+    except (SyntaxError, UnicodeDecodeError) as error:
+        raise ValueError(f"no utf-8, and no other encoding is declared: {error}") from error
 
 
 def _top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
@@ -69,15 +86,25 @@ def _top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 def _index(module: Module, statement: ast.stmt) -> None:
     if isinstance(statement, ast.Import | ast.ImportFrom):
         for name, bound in imported_names(statement, module.package):
-            module.imports.setdefault(name, bound)
+            if name == "*":
+                module.stars.append(bound.module)
+            elif module.imports.setdefault(name, bound) != bound:
+                module.others.setdefault(name, []).append(bound)
     elif isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        module.definitions.setdefault(statement.name, statement)
+        _define(module, statement.name, statement)
     elif isinstance(statement, ast.Assign):
         for target in statement.targets:
-            if isinstance(target, ast.Name):
-                module.definitions.setdefault(target.id, statement)
+            parts = target.elts if isinstance(target, ast.Tuple) else [target]
+            for part in parts:
+                if isinstance(part, ast.Name):
+                    _define(module, part.id, statement)
     elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
-        module.definitions.setdefault(statement.target.id, statement)
+        _define(module, statement.target.id, statement)
+
+
+def _define(module: Module, name: str, definition: Definition) -> None:
+    if module.definitions.setdefault(name, definition) is not definition:
+        module.others.setdefault(name, []).append(definition)
 
 
 def imported_names(

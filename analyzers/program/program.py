@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
-from .module import FunctionNode, Module, parse_module
+from .module import Definition, FunctionNode, Import, Module, parse_module
 
 # Packages that a step calls into but that never decide which draft tokens are kept.
 OUTSIDE = (
@@ -29,6 +29,7 @@ OUTSIDE = (
     "model_executor.model_loader",
     "model_executor.models",
     "model_executor.offloader",
+    "model_executor.warmup",
     "models",
     "multimodal",
     "platforms",
@@ -42,12 +43,13 @@ OUTSIDE = (
     "transformers_utils",
     "usage",
     "utils.deep_gemm",
-    "v1.attention.backends",
-    "v1.core",
-    "v1.kv_cache_interface",
 )
+# Attention is prepared at great length, and matters only where a tree has to be masked.
+ATTENTION = ("v1.attention.backends", "v1.core", "v1.kv_cache_interface")
 # How many re-exports a name may pass through before we stop believing that it leads anywhere.
 MAX_HOPS = 8
+# Values at top level that hold functions to be called by way of them.
+_HOLDERS = (ast.Dict, ast.List, ast.Tuple, ast.Lambda, ast.Call)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -94,19 +96,31 @@ class Program:
         paths: every path of the source that may be loaded as a module.
         read: returns the bytes of a path; raises `OSError`.
         package: the name of the package whose `OUTSIDE` parts names are not followed into.
+        attention: whether names are followed into attention backends as well.
     """
 
     def __init__(
-        self, paths: Collection[str], read: Callable[[str], bytes], package: str = "vllm"
+        self,
+        paths: Collection[str],
+        read: Callable[[str], bytes],
+        package: str = "vllm",
+        *,
+        attention: bool = False,
     ) -> None:
         self._paths = frozenset(paths)
         self._read = read
-        self._outside = frozenset(f"{package}.{name}" for name in OUTSIDE)
+        self._package = package
+        parts = OUTSIDE if attention else OUTSIDE + ATTENTION
+        self._outside = frozenset(f"{package}.{name}" for name in parts)
         self._names: dict[tuple[str, str], Resolved | None] = {}
         self._modules: dict[str, Module | None] = {}
         self._methods: dict[tuple[str, str], dict[str, FunctionNode]] = {}
         self._ancestry: dict[tuple[str, str], tuple[ClassRef, ...]] = {}
         self.failures: dict[str, str] = {}
+
+    def with_attention(self) -> Program:
+        """The same files, followed into attention backends too; parsed anew."""
+        return Program(self._paths, self._read, self._package, attention=True)
 
     @property
     def loaded(self) -> Iterator[Module]:
@@ -143,13 +157,22 @@ class Program:
         """The package that a class's module lies in."""
         return cls.module.package
 
-    def siblings(self, package: str) -> Iterator[Module]:
-        """The modules that lie directly in a package."""
+    def siblings(self, package: str, containing: bytes = b"") -> Iterator[Module]:
+        """The modules that lie directly in a package and whose bytes contain something."""
         for path in self._beside(package):
+            if containing and not self._contains(path, containing):
+                continue
             stem = path.removesuffix(".py").rpartition("/")[2]
             module = self.module(package if stem == "__init__" else f"{package}.{stem}")
             if module is not None:
                 yield module
+
+    def _contains(self, path: str, wanted: bytes) -> bool:
+        try:
+            return wanted in self._read(path)
+        except OSError as error:
+            self.failures[path] = str(error)
+            return False
 
     def sources(self, package: str) -> Iterator[bytes]:
         """The bytes of the files that lie directly in a package, unparsed."""
@@ -192,7 +215,51 @@ class Program:
         if isinstance(definition, ast.Assign | ast.AnnAssign):
             return self._alias(module, definition, name, hops)
         bound = module.imports.get(name)
-        return self.imported(bound.module, bound.attribute, hops) if bound else None
+        if bound is not None:
+            return self.imported(bound.module, bound.attribute, hops)
+        found = (self.imported(star, name, hops + 1) for star in module.stars)
+        return next((one for one in found if one is not None), None)
+
+    def meanings(self, module: Module, name: str) -> list[Resolved]:
+        """All that a name may mean: in other branches, and in tables that hold functions."""
+        first = self.resolve(module, name)
+        found = [first] if first is not None else self._held(module, module.definitions.get(name))
+        for other in module.others.get(name, ()):
+            found += self._meaning(module, other)
+        bound = module.imports.get(name)
+        origin = self.module(bound.module) if bound and bound.attribute else None
+        if origin is not None and bound is not None and bound.attribute is not None:
+            for other in origin.others.get(bound.attribute, ()):
+                found += self._meaning(origin, other)
+            if first is None:
+                found += self._held(origin, origin.definitions.get(bound.attribute))
+        return found
+
+    def _meaning(self, module: Module, other: Definition | Import) -> list[Resolved]:
+        if isinstance(other, Import):
+            found = self.imported(other.module, other.attribute)
+            return [found] if found is not None else []
+        if isinstance(other, ast.ClassDef):
+            return [ClassRef(module, other)]
+        if isinstance(other, ast.FunctionDef | ast.AsyncFunctionDef):
+            return [FunctionRef(module, other)]
+        return self._held(module, other)
+
+    def _held(self, module: Module, definition: Definition | None) -> list[Resolved]:
+        """The functions and classes that a table, a lambda or a `partial` at top level mentions."""
+        if not isinstance(definition, ast.Assign | ast.AnnAssign) or definition.value is None:
+            return []
+        if isinstance(definition.value, ast.Name | ast.Attribute):
+            found = self.resolve_expression(module, definition.value)
+            return [found] if isinstance(found, FunctionRef | ClassRef) else []
+        if not isinstance(definition.value, _HOLDERS):
+            return []
+        named = (
+            self.resolve_expression(module, node)
+            for node in ast.walk(definition.value)
+            if isinstance(node, ast.Name | ast.Attribute)
+        )
+        return [found for found in named if isinstance(found, FunctionRef | ClassRef)]
 
     def _alias(
         self, module: Module, definition: ast.Assign | ast.AnnAssign, name: str, hops: int
@@ -251,21 +318,18 @@ class Program:
         if known is None:
             # Entered before the recursion, so that a cyclic hierarchy ends.
             self._ancestry[cls.key] = (cls,)
-            known = (cls, *self._bases(cls))
+            bases = list(self._bases(cls))
+            lines = [list(self.ancestry(base)) for base in bases]
+            known = (cls, *_merged([*lines, bases]))
             self._ancestry[cls.key] = known
         return known
 
     def _bases(self, cls: ClassRef) -> Iterator[ClassRef]:
-        seen = {cls.key}
         for base in cls.node.bases:
             expression = base.value if isinstance(base, ast.Subscript) else base
             found = self.resolve_expression(cls.module, expression)
-            if not isinstance(found, ClassRef):
-                continue
-            for ancestor in self.ancestry(found):
-                if ancestor.key not in seen:
-                    seen.add(ancestor.key)
-                    yield ancestor
+            if isinstance(found, ClassRef) and found.key != cls.key:
+                yield found
 
     def method(self, cls: ClassRef, name: str, after: ClassRef | None = None) -> FunctionRef | None:
         """The method that `name` finds on an instance, or past `after` as `super()` does."""
@@ -287,3 +351,15 @@ class Program:
                 if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                     known.setdefault(node.name, node)
         return known
+
+
+def _merged(lines: list[list[ClassRef]]) -> Iterator[ClassRef]:
+    """The bases in Python's method resolution order (C3); where there is none, as they come."""
+    lines = [line for line in lines if line]
+    while lines:
+        heads = [line[0] for line in lines]
+        later = {cls.key for line in lines for cls in line[1:]}
+        best = next((head for head in heads if head.key not in later), heads[0])
+        yield best
+        lines = [[cls for cls in line if cls.key != best.key] for line in lines]
+        lines = [line for line in lines if line]

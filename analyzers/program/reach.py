@@ -44,12 +44,17 @@ class Reached:
             at = at.via
         return tuple(reversed(steps))
 
-    def callers(self) -> Iterator[Reached]:
-        """The functions on the way here, nearest first."""
-        at = self.via
+    def chain(self) -> Iterator[Reached]:
+        """The function and those on the way to it, nearest first."""
+        at: Reached | None = self
         while at is not None:
             yield at
             at = at.via
+
+    @property
+    def entry(self) -> Reached:
+        """The entry method from which the function was reached."""
+        return list(self.chain())[-1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,11 +149,12 @@ class Reach:
     def _expand(self, reached: Reached) -> None:
         scope = self._receivers.scope(reached.function, reached.receiver)
         static, dynamic = self._mentions(scope)
+        called = {id(call.func) for call in scope.mentions.calls}
         for site, found, owner in static:
             if isinstance(found, FunctionRef):
                 self._push(found, owner, reached, site)
             else:
-                self._construct(found, reached, site)
+                self._construct(found, reached, site, called=id(site) in called)
         for site in dynamic:
             self._attribute(scope, site, reached)
         for call in scope.mentions.calls:
@@ -160,10 +166,12 @@ class Reach:
         if key not in self._known:
             static: list[_Static] = []
             dynamic: list[ast.Attribute] = []
+            # `Class.method` names the class, but makes no instance of it.
+            bases = {id(attribute.value) for attribute in scope.mentions.attributes}
             for name in _distinct(scope, scope.mentions.names):
-                found = self._receivers.resolve(scope, name)
-                if isinstance(found, FunctionRef | ClassRef):
-                    static.append((name, found, None))
+                for meant in self._receivers.meanings(scope, name):
+                    if isinstance(meant, FunctionRef) or id(name) not in bases:
+                        static.append((name, meant, None))
             for attribute in _distinct(scope, scope.mentions.attributes):
                 named = self._receivers.resolve(scope, attribute.value)
                 if not isinstance(named, ModuleRef | ClassRef):
@@ -176,9 +184,9 @@ class Reach:
             self._known[key] = static, dynamic
         return self._known[key]
 
-    def _construct(self, cls: ClassRef, reached: Reached, site: ast.expr) -> None:
+    def _construct(self, cls: ClassRef, reached: Reached, site: ast.expr, *, called: bool) -> None:
         self._instantiate(cls)
-        constructor = self._program.method(cls, "__init__")
+        constructor = self._program.method(cls, "__init__") if called else None
         if constructor is not None:
             self._push(constructor, cls, reached, site)
 
@@ -207,9 +215,7 @@ class Reach:
             for name in ("__call__", "forward"):
                 self._virtual_call(owner, name, reached, node.func)
 
-    def _virtual_call(
-        self, owner: ClassRef, name: str, reached: Reached, site: ast.expr
-    ) -> None:
+    def _virtual_call(self, owner: ClassRef, name: str, reached: Reached, site: ast.expr) -> None:
         self._virtual[owner.key][name].append((reached, site))
         for cls in [owner, *self._subclasses[owner.key]]:
             self._dispatch(cls, name, reached, site)

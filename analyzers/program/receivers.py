@@ -13,6 +13,8 @@ from .survey import Survey, survey
 
 # A type is followed through at most so many assignments.
 MAX_STEPS = 6
+# What an annotation can look like; a quoted one is a constant.
+_ANNOTATIONS = (ast.Name, ast.Attribute, ast.BinOp, ast.Subscript, ast.Constant)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,6 +67,7 @@ class Receivers:
         self._attributes: dict[tuple[str, str], dict[str, list[tuple[FunctionRef, ast.expr]]]] = {}
         self._held: dict[tuple[tuple[str, str], str], tuple[ClassRef, ...]] = {}
         self._scopes: dict[tuple[int, tuple[str, str] | None], Scope] = {}
+        self._modules: dict[str, Scope] = {}
         self._surveys: dict[int, Survey] = {}
 
     def scope(self, function: FunctionRef, receiver: ClassRef | None) -> Scope:
@@ -101,6 +104,14 @@ class Receivers:
         """The classes of which a plain function may return an instance."""
         yield from self._returned(function, None, 0)
 
+    def meanings(self, scope: Scope, name: ast.Name) -> list[FunctionRef | ClassRef]:
+        """All functions and classes that a name may stand for inside a function."""
+        if name.id in scope.imports or name.id in scope.locals:
+            found = [self.resolve(scope, name)]
+        else:
+            found = list(self.program.meanings(scope.module, name.id))
+        return [one for one in found if isinstance(one, FunctionRef | ClassRef)]
+
     def types(self, scope: Scope, expression: ast.expr, steps: int = 0) -> Iterator[ClassRef]:
         """The classes of which `expression` may be an instance."""
         if steps > MAX_STEPS:
@@ -108,21 +119,20 @@ class Receivers:
         match expression:
             case ast.Name(id="self") if scope.receiver is not None:
                 yield scope.receiver
+            case ast.Name(id="cls") if scope.receiver is not None:
+                yield scope.receiver
             case ast.Name(id=name) if name in scope.locals:
                 yield from self._local(scope, name, steps)
+            case ast.Name():
+                yield from self._global(scope, expression, steps)
             case ast.Attribute(value=value, attr=attr):
                 for owner in self.types(scope, value, steps + 1):
                     yield from self.attribute(owner, attr, steps + 1)
             case ast.Call(func=func):
                 yield from self._called(scope, func, steps)
-            case ast.IfExp(body=body, orelse=orelse):
-                yield from self.types(scope, body, steps + 1)
-                yield from self.types(scope, orelse, steps + 1)
-            case ast.BoolOp(values=values):
-                for value in values:
-                    yield from self.types(scope, value, steps + 1)
             case _:
-                return
+                for part in _alternatives(expression):
+                    yield from self.types(scope, part, steps + 1)
 
     def _local(self, scope: Scope, name: str, steps: int) -> Iterator[ClassRef]:
         if name in scope.annotations:
@@ -130,13 +140,39 @@ class Receivers:
         for value in scope.locals[name]:
             yield from self.types(scope, value, steps + 1)
 
+    def _global(self, scope: Scope, name: ast.Name, steps: int) -> Iterator[ClassRef]:
+        """What a module keeps under a name: an instance, a table of them, or the class itself."""
+        found = self.resolve(scope, name)
+        if isinstance(found, ClassRef):
+            yield found
+            return
+        definition = scope.module.definitions.get(name.id)
+        if isinstance(definition, ast.Assign | ast.AnnAssign):
+            module = self._module_scope(scope.module)
+            if isinstance(definition, ast.AnnAssign):
+                yield from self._annotated(module, definition.annotation)
+            if definition.value is not None:
+                yield from self.types(module, definition.value, steps + 1)
+
+    def _module_scope(self, module: Module) -> Scope:
+        """A module's top level as a scope without names of its own."""
+        if module.name not in self._modules:
+            top = ast.parse("def top(): ...").body[0]
+            if isinstance(top, ast.FunctionDef):
+                self._modules[module.name] = self.scope(FunctionRef(module, top), None)
+        return self._modules[module.name]
+
     def _called(self, scope: Scope, func: ast.expr, steps: int) -> Iterator[ClassRef]:
         found = self.resolve(scope, func)
         if isinstance(found, ClassRef):
             yield found
         elif isinstance(found, FunctionRef):
-            yield from self._returned(found, None, steps)
-        elif isinstance(func, ast.Attribute):
+            base = self.resolve(scope, func.value) if isinstance(func, ast.Attribute) else None
+            yield from self._returned(found, base if isinstance(base, ClassRef) else None, steps)
+        elif not isinstance(func, ast.Attribute):
+            # A class that was handed in or looked up, and is called.
+            yield from self.types(scope, func, steps + 1)
+        else:
             for owner in self.types(scope, func.value, steps + 1):
                 method = self.program.method(owner, func.attr)
                 if method is not None:
@@ -182,7 +218,7 @@ class Receivers:
     def _stored_types(self, owner: ClassRef, name: str, steps: int) -> Iterator[ClassRef]:
         for function, expression in self._index(owner).get(name, ()):
             scope = self.scope(function, owner)
-            if isinstance(expression, ast.Name | ast.Attribute | ast.BinOp | ast.Subscript):
+            if isinstance(expression, _ANNOTATIONS):
                 yield from self._annotated(scope, expression)
             yield from self.types(scope, expression, steps + 1)
 
@@ -190,10 +226,42 @@ class Receivers:
         known = self._attributes.get(owner.key)
         if known is None:
             known = self._attributes[owner.key] = defaultdict(list)
+            for ancestor in self.program.ancestry(owner):
+                top = self._module_scope(ancestor.module).function
+                for name, expression in _declared(ancestor.node):
+                    known[name].append((top, expression))
             for function in _methods(self.program, owner):
                 for name, expression in _stores(function.node):
                     known[name].append((function, expression))
         return known
+
+
+def _alternatives(expression: ast.expr) -> list[ast.expr]:
+    """The parts of which an expression is one, or an element of one."""
+    match expression:
+        case ast.IfExp(body=body, orelse=orelse):
+            return [body, orelse]
+        case ast.BoolOp(values=values):
+            return values
+        case ast.Subscript(value=value) | ast.NamedExpr(value=value):
+            return [value]
+        case ast.List(elts=elements) | ast.Tuple(elts=elements) | ast.Set(elts=elements):
+            return elements
+        case ast.Dict(values=elements):
+            return elements
+        case _:
+            return []
+
+
+def _declared(cls: ast.ClassDef) -> Iterator[tuple[str, ast.expr]]:
+    """The annotations and values of a class's own attributes, fields of dataclasses among them."""
+    for statement in cls.body:
+        if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+            yield statement.target.id, statement.annotation
+        elif isinstance(statement, ast.Assign):
+            for target in statement.targets:
+                if isinstance(target, ast.Name):
+                    yield target.id, statement.value
 
 
 def _methods(program: Program, owner: ClassRef) -> Iterator[FunctionRef]:

@@ -1,4 +1,4 @@
-"""One question about the code per file; every module here that defines a `Rule` is found by itself."""
+"""One question about the code per file; every module here that defines a `Rule` is found."""
 
 from __future__ import annotations
 

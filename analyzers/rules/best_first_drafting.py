@@ -11,7 +11,7 @@ import libcst.matchers as m
 from ..program.survey import Outline
 from ..result import Stage, StageVerdict
 from ..shapes.expressions import names, walk
-from ..shapes.facts import Facts
+from ..shapes.facts import Facts, Loop
 from ..shapes.view import FunctionView
 from .rule import Example, Finding, Rule, Scope
 
@@ -87,6 +87,36 @@ def pages(order, size):
         ),
         Example(
             """
+def split(scores, k, pages):
+    best = scores.topk(k).indices
+    return best // pages, best % k
+"""
+        ),
+        Example(
+            """
+def merge(streams):
+    heap, out = list(streams), []
+    while heap:
+        item = heapq.heappop(heap)
+        out.append(item)
+        heapq.heappush(heap, item + 1)
+    return out
+"""
+        ),
+        Example(
+            """
+def run(queue, budget):
+    done, late = [], []
+    while queue and len(done) < budget:
+        due, task = heapq.heappop(queue)
+        done.append(task)
+        late.append(due)
+        heapq.heappush(queue, (due + task.period, task))
+    return done, late
+"""
+        ),
+        Example(
+            """
 def schedule(queue):
     item = heapq.heappop(queue)
     return item
@@ -130,7 +160,23 @@ def _heap(facts: Facts) -> cst.CSTNode | None:
         if site.loops and isinstance(call := site.node, cst.Call)
     }
     for loop in facts.loops:
-        kept = sum(1 for store in facts.stores if loop in store.loops and not store.index_nodes)
-        if (loop, "heappop") in called and (loop, "heappush") in called and kept >= 2:
+        kept = [store for store in facts.stores if loop in store.loops and not store.index_nodes]
+        pushed = called.get((loop, "heappush"))
+        if (loop, "heappop") not in called or pushed is None or len(kept) < 2:
+            continue
+        if _numbers_node(facts, loop, pushed.node, frozenset(n for s in kept for n in s.base)):
             return loop.node
     return None
+
+
+def _numbers_node(facts: Facts, loop: Loop, push: cst.CSTNode, kept: frozenset[str]) -> bool:
+    """Whether a pushed path carries the number of the node just kept: its children's parent."""
+    counted = {
+        name
+        for bind in facts.inside(loop)
+        for name in bind.targets & facts.carried(loop)
+        if facts.counts(bind, name)
+    }
+    lengths = m.findall(push, m.Call(func=m.Name("len")))
+    measured = any(names(length) & kept for length in lengths)
+    return measured or bool(names(push) & counted)

@@ -122,12 +122,12 @@ def _collects(facts: Facts, loop: Loop) -> bool:
 
 def _comes_from(facts: Facts, loop: Loop, value: cst.CSTNode, runs: list[Site]) -> bool:
     """Whether a kept value depends on the round's model run, through whatever it updates."""
-    made = {name for bind in facts.inside(loop) for name in bind.targets if _holds(bind.value, runs)}
-    made |= {name for bind in facts.inside(loop) if names(bind.value) & made for name in bind.targets}
-    seen = facts.behind([value], loop)
-    return bool(seen & made) or any(
-        node is run.node for run in runs for part in facts.expand(value, loop) for node in walk(part)
-    )
+    inside = facts.inside(loop)
+    made = {name for bind in inside for name in bind.targets if _holds(bind.value, runs)}
+    made |= {name for bind in inside if names(bind.value) & made for name in bind.targets}
+    if facts.behind([value], loop) & made:
+        return True
+    return any(_holds(part, runs) for part in facts.expand(value, loop))
 
 
 def _holds(value: cst.CSTNode, runs: list[Site]) -> bool:
@@ -143,8 +143,7 @@ def _numbers(facts: Facts, loop: Loop) -> bool:
         for site in facts.calls
     )
     own = any(
-        loop in site.loops
-        and m.matches(site.node, m.Call(func=m.Attribute(value=m.Name("self"))))
+        loop in site.loops and m.matches(site.node, m.Call(func=m.Attribute(value=m.Name("self"))))
         for site in facts.calls
     )
     return filled and own

@@ -162,6 +162,17 @@ def walk(parents, tokens, target_ids):
         ),
         Example(
             """
+def borders(target_ids, n):
+    length = 0
+    for i in range(1, n):
+        if target_ids[i] != target_ids[n - i]:
+            break
+        length += 1
+    return length
+"""
+        ),
+        Example(
+            """
 def copy(drafts, limit, target_ids):
     out = []
     for i in range(limit):
@@ -209,6 +220,8 @@ def _compares_streams(
     sides = comparison_sides(site.node)
     if len(sides) < 2 or not all(_is_stream(facts, loop, side, counters) for side in sides):
         return False
+    if _same_array(facts, loop, sides):
+        return False
     if facts.behind(sides, loop) & view.logits:
         return True
     # Synthetic acceptance: a coin decides whether the target's token ends the draft.
@@ -217,6 +230,15 @@ def _compares_streams(
         and facts.behind([bind.value], loop) & view.logits
         for bind in facts.inside(loop)
     )
+
+
+def _same_array(facts: Facts, loop: Loop, sides: list[cst.BaseExpression]) -> bool:
+    """Whether both sides are read from one array: a search for repetitions, not a verification."""
+    first, last = (
+        frozenset(name for load in facts.reads(side, loop) for name in load.base)
+        for side in (sides[0], sides[-1])
+    )
+    return bool(first) and first == last
 
 
 def _is_stream(

@@ -1,4 +1,4 @@
-"""A call to a compiled tree verifier: the walk is in a library, its name is all that source shows."""
+"""A call to a compiled tree verifier: the walk is in a library, and source shows its name only."""
 
 from __future__ import annotations
 

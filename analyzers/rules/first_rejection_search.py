@@ -134,7 +134,8 @@ def _is_index(value: cst.BaseExpression, call: cst.Call) -> bool:
     function = cst.ensure_type(call.func, cst.Attribute).attr.value
     if function in {"argmax", "argmin", "nonzero"}:
         return True
-    if m.findall(value, m.Attribute(value=m.MatchIfTrue(lambda node: node is call), attr=m.Name("indices"))):
+    of_call = m.Attribute(value=m.MatchIfTrue(lambda node: node is call), attr=m.Name("indices"))
+    if m.findall(value, of_call):
         return True
     # The least place among those where a condition holds.
     return function == "min" and bool(m.findall(call, _ARANGE))

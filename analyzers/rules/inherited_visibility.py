@@ -16,9 +16,8 @@ from ..shapes.view import FunctionView
 from .rule import Example, Finding, Rule, Scope
 
 _UNIONS = frozenset({"logical_or", "bitwise_or", "clone", "copy"})
-_UNION = (
-    m.BinaryOperation(operator=m.BitOr())
-    | m.Call(func=m.Attribute(attr=m.Name(m.MatchIfTrue(_UNIONS.__contains__))))
+_UNION = m.BinaryOperation(operator=m.BitOr()) | m.Call(
+    func=m.Attribute(attr=m.Name(m.MatchIfTrue(_UNIONS.__contains__)))
 )
 
 

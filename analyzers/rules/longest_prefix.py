@@ -18,7 +18,7 @@ from .rule import Example, Finding, Rule, Scope
 
 
 class LongestPrefix(Rule):
-    """A loop over consecutive positions remembers how far drafts may be kept, and that much is kept.
+    """A loop over consecutive positions remembers how far drafts hold, and that much is kept.
 
     Block verification (Sun et al. 2024): the joint ratio of the prefix is compared with a coin at
     every position, and the last position that passes bounds what is emitted. There is no early
@@ -129,15 +129,14 @@ def _length(facts: Facts, loop: Loop, bind: Bind) -> str | None:
 
 def _reads_at(facts: Facts, loop: Loop, guard: cst.BaseExpression) -> bool:
     return any(
-        facts.behind(load.index_nodes, loop) & loop.index
-        for load in facts.reads(guard, loop)
+        facts.behind(load.index_nodes, loop) & loop.index for load in facts.reads(guard, loop)
     )
 
 
 def _bounds_output(
     facts: Facts, loop: Loop, bind: Bind, length: str, logits: frozenset[str]
 ) -> bool:
-    """Whether a later loop over that length writes, and the target decided the test or the value."""
+    """Whether a later loop over that length writes, and the target had a say in it."""
     decided = bool(facts.behind(bind.guards, loop) & logits)
     for other in facts.loops:
         if other is loop or not other.counts or other.source is None:
@@ -145,7 +144,8 @@ def _bounds_output(
         if length not in names(other.source):
             continue
         for store in facts.stores:
-            if other in store.loops and store.value is not None:
-                if decided or facts.behind([store.value], other) & logits:
-                    return True
+            if other not in store.loops or store.value is None:
+                continue
+            if decided or facts.behind([store.value], other) & logits:
+                return True
     return False

@@ -162,6 +162,9 @@ def _reissues(call: cst.Call) -> bool:
             if isinstance(index, cst.Name):
                 gathered.append(frozenset({index.value}))
     twice = any(gathered.count(index) >= 2 for index in gathered)
-    return twice and len(call.args) >= 4 and not any(
-        isinstance(node, cst.ListComp) for node in walk(call)
-    ) and bool(names(call))
+    return (
+        twice
+        and len(call.args) >= 4
+        and not any(isinstance(node, cst.ListComp) for node in walk(call))
+        and bool(names(call))
+    )

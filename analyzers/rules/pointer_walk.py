@@ -205,6 +205,18 @@ def blocks(next_block, free, target_ids):
         ),
         Example(
             """
+def bookkeeping(block, target_ids):
+    i = 0
+    while block is not None and i < len(target_ids):
+        if block.token_id == target_ids[i]:
+            block.references += 1
+        block = block.next
+        i += 1
+    return i
+"""
+        ),
+        Example(
+            """
 def suffix(root, context, target_ids):
     node = root
     for token in context:

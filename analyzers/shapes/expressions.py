@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from functools import cache, lru_cache
+from functools import lru_cache
 
 import libcst as cst
 import libcst.matchers as m
@@ -56,16 +56,25 @@ def is_constant(node: cst.CSTNode) -> bool:
 
 
 # Fields of nodes that hold only layout.
-_LAYOUT = tuple(
-    ["whitespace", "leading", "trailing", "header", "footer", "lpar", "rpar", "lbra", "rbra", "comma", "semicolon", "dot", "equal"]
-)
+_LAYOUT = ("whitespace", "leading", "trailing", "header", "footer", "lpar", "rpar", "lbra")
+_PUNCTUATION = ("rbra", "comma", "semicolon", "dot", "equal")
 
 _SEQUENCES = (tuple, list)
 
 
-@cache
+# Both are asked millions of times: `dataclasses.fields` and abstract bases are slow.
+_FIELDS: dict[type[cst.CSTNode], tuple[str, ...]] = {}
+_NODES: dict[type[object], bool] = {}
+
+
 def _fields(kind: type[cst.CSTNode]) -> tuple[str, ...]:
-    return tuple(f.name for f in fields(kind) if not f.name.startswith(_LAYOUT))
+    known = _FIELDS.get(kind)
+    if known is None:
+        every = (field.name for field in fields(kind))
+        known = _FIELDS[kind] = tuple(
+            name for name in every if not name.startswith(_LAYOUT + _PUNCTUATION)
+        )
+    return known
 
 
 def children(node: cst.CSTNode) -> list[cst.CSTNode]:
@@ -83,10 +92,11 @@ def children(node: cst.CSTNode) -> list[cst.CSTNode]:
     return found
 
 
-@cache
-def _is_node(kind: type) -> bool:
-    # Asked millions of times, and an `isinstance` with an abstract base is slow.
-    return issubclass(kind, cst.CSTNode)
+def _is_node(kind: type[object]) -> bool:
+    known = _NODES.get(kind)
+    if known is None:
+        known = _NODES[kind] = issubclass(kind, cst.CSTNode)
+    return known
 
 
 def walk(node: cst.CSTNode) -> Iterator[cst.CSTNode]:

@@ -149,14 +149,12 @@ class Facts:
                         queue.append(bind.value)
         return found
 
-    def reads(
-        self, start: cst.CSTNode, loop: Loop | None, stop: Iterable[str] = ()
-    ) -> list[Load]:
+    def reads(self, start: cst.CSTNode, loop: Loop | None, stop: Iterable[str] = ()) -> list[Load]:
         """The loads behind an expression."""
         return [load for part in self.expand(start, loop, stop) for load in loads(part)]
 
     def value_reads(self, start: cst.CSTNode, loop: Loop, stop: Iterable[str] = ()) -> list[Load]:
-        """The loads whose value an expression takes on; what it is only compared with is left out."""
+        """The loads whose value an expression takes on; mere comparisons are left out."""
         parts = self.expand(start, loop, stop, read=value_names)
         return [load for part in parts for load in loads(part, into_comparisons=False)]
 
@@ -171,7 +169,6 @@ class Facts:
             for expression in self.expand(part, loop, stop)
             for name in names(expression)
         )
-
 
     def counts(self, bind: Bind, name: str) -> bool:
         """Whether an assignment only counts: `n += 1`, `n = n + 1`, `m = n + 1; n = m`."""
@@ -328,9 +325,7 @@ class _Collector:
     ) -> None:
         bound = frozenset(_target_names(target))
         if bound:
-            self._facts.binds.append(
-                Bind(bound, value, self._loops, self._guards, augmented, node)
-            )
+            self._facts.binds.append(Bind(bound, value, self._loops, self._guards, augmented, node))
         for written in _subscripts(target):
             index = tuple(item.slice for item in written.slice)
             found = frozenset(name for part in index for name in names(part))
@@ -375,4 +370,3 @@ def _subscripts(target: cst.CSTNode) -> Iterator[cst.Subscript]:
     elif isinstance(target, cst.Tuple | cst.List):
         for element in target.elements:
             yield from _subscripts(element.value)
-

@@ -13,7 +13,7 @@ from .facts import Facts
 _CUMULATIVE = m.Call(
     func=m.Attribute(attr=m.Name("cumprod") | m.Name("cummin") | m.Name("accumulate"))
 )
-_BEST = m.Call(func=m.Attribute(attr=m.Name("argmax") | m.Name("max") | m.Name("topk")))
+_BEST = m.Call(func=m.Attribute(attr=m.Name("argmax") | m.Name("topk")))
 _COMPARISON = m.Comparison() | m.Call(func=m.Attribute(attr=m.Name("eq")))
 
 
@@ -42,19 +42,11 @@ def operands(call: cst.Call) -> list[cst.BaseExpression]:
 
 
 def enumerates_paths(facts: Facts, product: cst.Call) -> bool:
-    """Whether the product runs along listed paths of which the longest is then picked.
+    """Whether the product runs along several paths of which the longest is then picked.
 
-    The compared tokens are read through an index of paths, and the best length's place is used to
-    index something: acceptance chooses between root-to-leaf paths.
+    The place of the greatest length is used to index something: acceptance chooses between
+    root-to-leaf paths, whether they were listed by an index or drafted side by side.
     """
-    listed = any(
-        load.index
-        for part in operands(product)
-        for load in facts.reads(part, None)
-        if load.base and not all(name.startswith(".") for name in load.base)
-    )
-    if not listed:
-        return False
     holders = _holders(facts, product)
     best = {
         name

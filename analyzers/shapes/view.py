@@ -50,8 +50,11 @@ class FunctionView:
         return self._facts
 
     def _parse(self) -> cst.FunctionDef:
-        lines = self.source.decode("utf-8", "replace").splitlines(keepends=True)
-        text = "".join(lines[self.node.lineno - 1 : self.node.end_lineno])
+        # Bytes are split where Python ends a line; text would be split at form feeds as well.
+        lines = self.source.splitlines(keepends=True)
+        text = b"".join(lines[self.node.lineno - 1 : self.node.end_lineno]).decode(
+            "utf-8", "replace"
+        )
         # An indented function stands in a block.
         if self.node.col_offset:
             text = f"if True:\n{text}"
@@ -70,7 +73,9 @@ class FunctionView:
         mine = [other for other in walk(self.tree) if type(other) in _TWINS]
         same = [other for other in mine if _TWINS[type(other)] is kind]
         place = next(place for place, other in enumerate(same) if other is node)
-        twins = [other for other in ast.walk(self.node) if isinstance(other, kind)]
+        marks = {id(part) for mark in self.node.decorator_list for part in ast.walk(mark)}
+        every = (other for other in ast.walk(self.node) if id(other) not in marks)
+        twins = [other for other in every if isinstance(other, kind)]
         twins.sort(key=_order)
         found = twins[place]
         return found.lineno, found.col_offset + 1, found.end_lineno or found.lineno

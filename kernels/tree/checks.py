@@ -1,4 +1,4 @@
-"""Argument checks shared by the public launchers; each raises `ValueError` and needs no host sync."""
+"""Argument checks shared by the public launchers; they raise `ValueError` and never synchronise."""
 
 from __future__ import annotations
 

@@ -122,3 +122,29 @@ def _assert_tree(report: Report, file: str, *paths: EnginePath) -> None:
         shown = reports.evidence(report, path, Stage.VERIFICATION)
         supporting = [item for item in shown if item.supports is StageVerdict.TREE]
         assert file in {item.file for item in supporting}, shown
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "torch.ops.vllm.settle(tokens, logits.argmax(dim=-1))",
+        "getattr(self, '_by_' + metadata.kind)(tokens, logits.argmax(dim=-1))",
+        "fastwalk(tokens, logits.argmax(dim=-1))",
+        "TABLE[metadata.kind](tokens, logits.argmax(dim=-1))",
+    ],
+)
+def test_a_call_beside_a_chain_that_cannot_be_followed_leaves_it_open(
+    call: str, tmp_path: Path
+) -> None:
+    files = mini.files(inputs.LINEAR["product_along_positions"])
+    place = "vllm/v1/sample/rejection_sampler.py"
+    head = "import torch\nfrom fastspec import fastwalk\nfrom fastspec import TABLE\n"
+    chosen = f"        if metadata.kind:\n            return {call}\n        return "
+    source = head + files[place].replace("        return ", chosen)
+
+    report = reports.inspect(overlay.mini_install(tmp_path, files | {place: source}))
+
+    found = reports.by_path(report)[EnginePath.V1].stages[Stage.VERIFICATION]
+    assert report.verdict is Verdict.UNKNOWN
+    assert found.verdict is StageVerdict.UNKNOWN
+    assert "cannot be followed" in found.reason

@@ -177,3 +177,11 @@ def test_coverage_counts_every_python_file(version: str) -> None:
 
 def _lines(version: str, file: str) -> list[str]:
     return (wheels.python_tree(reports.requirement(version)) / file).read_text().splitlines()
+
+
+def test_a_v0_engine_that_refuses_drafts_verifies_nothing() -> None:
+    report = reports.of_wheel("0.10.2")
+
+    assert set(reports.by_path(report)) == {V1}
+    assert report.verdict is Verdict.LINEAR
+    assert any("refuses drafts on the V0 engine" in note for note in report.notes)

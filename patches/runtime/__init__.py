@@ -1,0 +1,1 @@
+"""Tree verification inside a running vLLM; copied beside it as a package of its own."""

@@ -1,0 +1,83 @@
+"""Attention of the target's layers while a step's rows are trees."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from .active import ACTIVE
+from .kernels.tree.attention import tree_attention
+from .step import Masked, Step
+
+
+def forward(
+    function: Callable[..., None],
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    output: torch.Tensor,
+    layer_name: Any,
+    *rest: Any,
+    **named: Any,
+) -> None:
+    """Attend as usual; then give the rows of trees their ancestors only.
+
+    Args:
+        function: vLLM's `unified_attention_with_output`.
+        query: [T, heads, dim].
+        key: [T, KV heads, dim], which the cache holds already.
+        value: as `key`.
+        output: [T, heads, dim], written here.
+        layer_name: the layer, by name or as vLLM encodes it.
+        rest: further arguments of the function.
+        named: further arguments of the function.
+    """
+    step = ACTIVE.masked
+    if step is None:
+        return function(query, key, value, output, layer_name, *rest, **named)
+    scope = function.__globals__
+    name: str = scope["_resolve_layer_name"](layer_name)
+    metadata, layer, _, _ = scope["get_attention_context"](name)
+    if metadata is None:
+        return function(query, key, value, output, layer_name, *rest, **named)
+    masked = step.masked_of(metadata)
+    if not masked.alone:
+        function(query, key, value, output, layer_name, *rest, **named)
+    attend(step, masked, name, layer, query, output)
+    return None
+
+
+def attend(
+    step: Step,
+    masked: Masked,
+    name: str,
+    layer: Any,
+    query: torch.Tensor,
+    output: torch.Tensor,
+) -> None:
+    """Write the output rows of the step's trees in one layer, and note that it was done."""
+    cache = step.caches.of(name, layer)
+    keys, values, table = cache.of_blocks(masked.table, masked.seq_lens_host)
+    rows = masked.rows
+    own = query[: masked.total] if rows is None else query.index_select(0, rows)
+    result = tree_attention(
+        own,
+        keys,
+        values,
+        table,
+        masked.seq_lens,
+        masked.query_start,
+        masked.visible,
+        masked.is_chain,
+        scale=layer.impl.scale,
+        max_query_len=max(masked.query_lens),
+        max_seq_len=min(masked.max_seq_len, table.shape[1] * keys.shape[1]),
+        out=output[: masked.total] if rows is None else None,
+        query_lens=masked.query_lens if masked.seq_lens_host is not None else None,
+        seq_lens_host=masked.seq_lens_host,
+    )
+    if rows is not None:
+        output.index_copy_(0, rows, result)
+    step.layers_masked.add(name)

@@ -1,0 +1,61 @@
+"""What the runtime keeps for one model runner."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from .cache import Caches
+from .config import Settings
+from .counters import Counters
+from .eligibility import why_not
+from .pending import Pending
+from .step import Step
+
+ATTRIBUTE = "_ddtree"
+
+
+@dataclass(slots=True)
+class Engine:
+    """State of one runner.
+
+    Attributes:
+        settings: what the user asked for.
+        depth: tokens that the drafter drafts in a chain.
+        counters: what happened so far.
+        caches: of the target's layers.
+        pending: trees that wait for their verification.
+        step: the step in progress, from the preparation of its inputs to its drafts.
+        layers: attention layers of the target by KV cache group; None before the first step.
+    """
+
+    settings: Settings
+    depth: int
+    counters: Counters
+    caches: Caches = field(default_factory=Caches)
+    pending: Pending = field(default_factory=Pending)
+    step: Step | None = None
+    layers: list[dict[str, Any]] | None = None
+    _reasons: dict[str, str | None] = field(default_factory=dict)
+
+    def reason(self, runner: Any, request: str) -> str | None:
+        """Why a request of the runner cannot take a tree, or None; judged once per request."""
+        if request not in self._reasons:
+            self._reasons[request] = why_not(runner.requests[request].sampling_params)
+        return self._reasons[request]
+
+    def forget(self, finished: set[str]) -> None:
+        """Drop what is known of finished requests; their names may come again."""
+        for request in finished:
+            self._reasons.pop(request, None)
+            self.pending.rounds.pop(request, None)
+
+    def expected_layers(self) -> set[str]:
+        """Names of the target's layers, all of which have to attend with the tree's mask."""
+        return {name for group in self.layers or [] for name in group}
+
+
+def engine_of(runner: Any) -> Engine | None:
+    """The runner's state, or None where trees are not configured."""
+    found: Engine | None = getattr(runner, ATTRIBUTE, None)
+    return found

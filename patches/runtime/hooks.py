@@ -1,0 +1,59 @@
+"""What the decorators in vLLM call: one handler per hook name.
+
+A handler gets the decorated function first, then the function's own arguments. Where nothing is
+configured it does one cheap check and calls the function; it imports nothing of vLLM when it is
+loaded, because vLLM's own modules load it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from . import attention, budget, runner
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Handler = Callable[..., Any]
+
+HANDLERS: dict[str, Handler] = {
+    # VllmConfig.num_speculative_tokens (property getter)
+    "config.num_speculative_tokens": budget.num_speculative_tokens,
+    # unified_attention_with_output
+    "attention.forward": attention.forward,
+    # GPUModelRunner
+    "v1.init": runner.init,
+    "v1.initialize_kv_cache": runner.initialize_kv_cache,
+    "v1.prepare_inputs": runner.prepare_inputs,
+    "v1.sample": runner.sample,
+    "v1.propose": runner.propose,
+    # rejection_sample and expand_batch_to_tokens, functions of v1/sample/rejection_sampler.py
+    "v1.rejection_sample": runner.rejection_sample,
+    "v1.expand_batch_to_tokens": runner.expand_batch_to_tokens,
+    # SpecDecodeBaseProposer._greedy_sample
+    "v1.draft_logits": runner.draft_logits,
+}
+
+
+def hook(name: str) -> Callable[[Function], Function]:
+    """A decorator that routes a function through the handler of this name.
+
+    Raises:
+        LookupError: there is no such handler, so the patch and the runtime do not belong together.
+    """
+    if name not in HANDLERS:
+        raise LookupError(
+            f"ddtree_runtime has no hook {name!r}, only {', '.join(HANDLERS)}; "
+            "run: ddtree patch --revert, then ddtree patch --apply"
+        )
+    handler = HANDLERS[name]
+
+    def decorate(function: Function) -> Function:
+        @functools.wraps(function)
+        def hooked(*args: Any, **kwargs: Any) -> Any:
+            return handler(function, *args, **kwargs)
+
+        # The wrapper keeps the function's signature.
+        return hooked  # type: ignore[return-value]
+
+    return decorate

@@ -1,0 +1,192 @@
+"""What trees cannot work with yet: refused when the engine starts, never while it serves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .config import Settings
+
+METHODS = ("ngram", "draft_model", "eagle", "eagle3", "mtp", "dflash", "custom_class")
+
+
+class Refused(ValueError):
+    """Trees are configured where they cannot work; says why, and which setting helps."""
+
+    def __init__(self, reason: str, remedy: str) -> None:
+        """`remedy` completes the sentence "to start, ..."."""
+        super().__init__(f"ddtree: {reason}; to start, {remedy}")
+
+
+NO_TREES = 'remove "ddtree" from --additional-config'
+
+# Each asks one question of a `VllmConfig`: does it hold, why is that a problem, what helps.
+Question = tuple[Callable[[Any], object], str, str]
+
+CONFIG_QUESTIONS: tuple[Question, ...] = (
+    (
+        lambda config: config.speculative_config is None,
+        "there is no drafter, so there is nothing to verify",
+        "give --speculative-config",
+    ),
+    (
+        lambda config: config.use_v2_model_runner,
+        "only the V1 model runner is hooked",
+        "set VLLM_USE_V2_MODEL_RUNNER=0",
+    ),
+    (
+        lambda config: config.parallel_config.pipeline_parallel_size > 1,
+        "pipeline parallelism hides the sampled rows from the other stages",
+        "set --pipeline-parallel-size 1",
+    ),
+    (
+        lambda config: (
+            getattr(config.parallel_config, "decode_context_parallel_size", 1) > 1
+            or getattr(config.parallel_config, "prefill_context_parallel_size", 1) > 1
+        ),
+        "context parallelism spreads a tree's keys over ranks",
+        "set the context-parallel sizes to 1",
+    ),
+    (
+        lambda config: config.kv_transfer_config,
+        "a KV connector may save keys before the accepted path is committed",
+        "remove --kv-transfer-config",
+    ),
+)
+
+MODEL_QUESTIONS: tuple[Question, ...] = (
+    (
+        lambda model: model.is_hybrid or model.is_attention_free,
+        "the model keeps a recurrent state, which has no branches",
+        NO_TREES,
+    ),
+    (lambda model: model.use_mla, "latent attention (MLA) is not supported", NO_TREES),
+    (lambda model: model.uses_mrope, "multi-axis positions (M-RoPE) are not supported", NO_TREES),
+    (lambda model: model.is_encoder_decoder, "encoder-decoder models are not supported", NO_TREES),
+)
+
+SPECULATIVE_QUESTIONS: tuple[Question, ...] = (
+    (
+        lambda spec: spec.method not in METHODS,
+        "this drafter's output is no tree",
+        f"take one of the methods {', '.join(METHODS)}",
+    ),
+    (
+        lambda spec: (
+            getattr(spec, "rejection_sample_method", "standard") not in ("standard", "strict")
+        ),
+        "this rejection method judges a chain",
+        'set "rejection_sample_method": "standard"',
+    ),
+    (
+        lambda spec: getattr(spec, "draft_sample_method", "greedy") != "greedy",
+        "a tree's drafts are not drawn at random",
+        'set "draft_sample_method": "greedy"',
+    ),
+    (
+        lambda spec: getattr(spec, "num_speculative_tokens_per_batch_size", None),
+        "the number of drafted tokens changes with the batch",
+        'remove "num_speculative_tokens_per_batch_size"',
+    ),
+    (
+        lambda spec: getattr(spec, "use_heterogeneous_vocab", False),
+        "the drafter has a vocabulary of its own",
+        'set "use_heterogeneous_vocab": false',
+    ),
+)
+
+
+def check_config(settings: Settings, config: Any) -> None:
+    """Judge a `VllmConfig`.
+
+    Raises:
+        Refused: with the first reason that is found.
+    """
+    _ask(CONFIG_QUESTIONS, config)
+    _ask(SPECULATIVE_QUESTIONS, config.speculative_config)
+    if config.model_config is not None:
+        _ask(MODEL_QUESTIONS, config.model_config)
+    depth = config.speculative_config.num_speculative_tokens
+    if depth is not None and depth > settings.budget:
+        raise Refused(
+            f"a budget of {settings.budget} nodes does not hold the drafter's own {depth} tokens",
+            f'set "budget" to {depth} or more, or "num_speculative_tokens" to fewer',
+        )
+
+
+def check_runner(settings: Settings, runner: Any) -> None:
+    """Judge a `GPUModelRunner` before it loads its model.
+
+    Raises:
+        Refused: with the first reason that is found.
+    """
+    check_config(settings, runner.vllm_config)
+    if getattr(runner, "use_async_scheduling", False):
+        raise Refused("asynchronous scheduling is not supported", "set --no-async-scheduling")
+    if runner.device.type != "cpu" and not settings.allow_untested_device:
+        raise Refused(
+            f"trees were not tested on {runner.device.type}",
+            'set "allow_untested_device": true and compare the output with ddtree verify',
+        )
+    mode = getattr(runner.compilation_config, "cudagraph_mode", None)
+    if runner.device.type != "cpu" and mode is not None and mode.has_full_cudagraphs():
+        raise Refused(
+            "a full CUDA graph replays attention without the tree",
+            """set --compilation-config '{"cudagraph_mode": "PIECEWISE"}'""",
+        )
+
+
+LAYER_QUESTIONS: tuple[Question, ...] = (
+    (
+        lambda layer: not hasattr(layer.impl, "do_kv_cache_update"),
+        "its cache cannot be written apart from attention",
+        NO_TREES,
+    ),
+    (
+        lambda layer: getattr(layer.impl, "sliding_window", None) not in (None, -1, (-1, -1)),
+        "it has a sliding window",
+        NO_TREES,
+    ),
+    (
+        lambda layer: getattr(layer.impl, "alibi_slopes", None) is not None,
+        "it has ALiBi position biases",
+        NO_TREES,
+    ),
+    (
+        lambda layer: getattr(layer.impl, "sinks", None) is not None,
+        "it has attention sinks",
+        NO_TREES,
+    ),
+    (
+        lambda layer: getattr(layer.impl, "logits_soft_cap", None),
+        "it has a soft cap of its scores",
+        NO_TREES,
+    ),
+    (
+        lambda layer: getattr(layer.impl, "attn_type", "decoder") != "decoder",
+        "it is no decoder's self-attention",
+        NO_TREES,
+    ),
+    (
+        lambda layer: layer.impl.kv_cache_dtype not in ("auto", "float16", "bfloat16"),
+        "its cache is quantised",
+        "set --kv-cache-dtype auto",
+    ),
+)
+
+
+def check_layer(name: str, layer: Any) -> None:
+    """Judge an attention layer of the target.
+
+    Raises:
+        Refused: with the first reason that is found.
+    """
+    for holds, reason, remedy in LAYER_QUESTIONS:
+        if holds(layer):
+            raise Refused(f"attention layer {name}: {reason}", remedy)
+
+
+def _ask(questions: tuple[Question, ...], subject: Any) -> None:
+    for holds, reason, remedy in questions:
+        if holds(subject):
+            raise Refused(reason, remedy)

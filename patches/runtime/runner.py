@@ -1,0 +1,225 @@
+"""The hooks of the V1 model runner (vllm/v1/worker/gpu_model_runner.py).
+
+Order within a step: inputs are prepared (trees found, positions set to depths), the target runs
+(attention applies the mask), tokens are sampled (walk, commit, rows reordered), drafts are made
+(the drafter sees an ordinary chain; its candidates become the next trees).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from .accept import accept
+from .active import ACTIVE
+from .capture import Capture
+from .config import settings_of
+from .counters import Counters
+from .drafting import draft
+from .engine import ATTRIBUTE, Engine, engine_of
+from .prepare import begin, to_depths
+from .refusals import check_layer, check_runner
+
+Function = Callable[..., Any]
+
+
+def init(function: Function, runner: Any, *args: Any, **named: Any) -> None:
+    """After the runner is made: give it room for the budget, and the runtime's state.
+
+    Raises:
+        SettingsError: the settings are wrong.
+        Refused: trees cannot work here.
+    """
+    function(runner, *args, **named)
+    settings = settings_of(runner.vllm_config.additional_config)
+    if settings is None:
+        return
+    check_runner(settings, runner)
+    engine = Engine(settings, runner.num_spec_tokens, Counters(runner.device))
+    setattr(runner, ATTRIBUTE, engine)
+    runner.num_spec_tokens = runner.prev_num_spec_tokens = settings.budget
+    runner.uniform_decode_query_len = 1 + settings.budget
+    ids = runner.draft_token_ids_cpu
+    if ids is not None:
+        shape = (len(ids), settings.budget)
+        pinned = ids.device.type == "cpu" and ids.is_pinned()
+        runner.draft_token_ids_cpu = torch.empty(shape, dtype=ids.dtype, pin_memory=pinned)
+
+
+def initialize_kv_cache(function: Function, runner: Any, *args: Any, **named: Any) -> None:
+    """After the caches are there: look at the target's layers.
+
+    Raises:
+        Refused: a layer's attention cannot be a tree's.
+    """
+    function(runner, *args, **named)
+    engine = engine_of(runner)
+    if engine is None:
+        return
+    drafter = getattr(runner, "drafter", None)
+    own = set(getattr(drafter, "_draft_attn_layer_names", None) or ())
+    every = runner.compilation_config.static_forward_context
+    engine.layers = [
+        {name: every[name] for name in group.layer_names if name not in own}
+        for group in runner.kv_cache_config.kv_cache_groups
+    ]
+    for group in engine.layers:
+        for name, layer in group.items():
+            check_layer(name, layer)
+
+
+def prepare_inputs(
+    function: Function, runner: Any, scheduler_output: Any, num_scheduled_tokens: Any
+) -> Any:
+    """After the inputs are prepared: find the trees and set their rows' positions to depths."""
+    result = function(runner, scheduler_output, num_scheduled_tokens)
+    engine = engine_of(runner)
+    if engine is None:
+        return result
+    ACTIVE.clear()
+    engine.forget(scheduler_output.finished_req_ids)
+    engine.pending.keep_only(runner.requests)
+    engine.step = begin(engine, runner, result[1], num_scheduled_tokens.tolist())
+    if engine.step is not None and engine.step.trees:
+        if "positions" not in engine.settings.without:
+            to_depths(runner, engine.step)
+        if "mask" not in engine.settings.without:
+            ACTIVE.masked = engine.step
+        else:
+            engine.step.layers_masked |= engine.expected_layers()
+    return result
+
+
+def sample(function: Function, runner: Any, logits: Any, metadata: Any) -> Any:
+    """Before sampling: walk, commit, and put the accepted path first."""
+    engine = engine_of(runner)
+    if engine is None:
+        return function(runner, logits, metadata)
+    step = engine.step
+    ACTIVE.clear()
+    if step is None or logits is None or metadata is None:
+        engine.step = None
+        # A batch without a draft has nothing to reject; the CPU's rejection sampler (0.32.0)
+        # raises on it when a request has a top_k.
+        drafted = metadata is not None and any(metadata.num_draft_tokens)
+        return function(runner, logits, metadata if drafted else None)
+    logits = accept(engine, runner, step, logits, metadata)
+    ACTIVE.decided = step
+    try:
+        return function(runner, logits, metadata)
+    finally:
+        ACTIVE.decided = None
+
+
+def rejection_sample(function: Function, *args: Any, **named: Any) -> Any:
+    """After the sampler's accept-or-reject: above temperature 0 the walk's draws are the tokens.
+
+    Greedy requests of a batch that samples somewhere are decided by the walk too.
+    """
+    output = function(*args, **named)
+    step = ACTIVE.decided
+    if step is None or step.perm is None or step.accepted is None or step.bonus is None:
+        return output
+    index = torch.tensor(step.walked, dtype=torch.int64, device=output.device)
+    order = (step.perm[:, 1:] - 1).clamp(min=0).long()
+    tokens = step.tokens.gather(1, order).index_select(0, index)
+    tokens = torch.nn.functional.pad(tokens, (0, 1), value=-1)
+    accepted, bonus = step.accepted.index_select(0, index), step.bonus.index_select(0, index)
+    place = torch.arange(tokens.shape[1], device=output.device)
+    tokens = torch.where(place == accepted[:, None], bonus[:, None], tokens)
+    tokens = torch.where(place > accepted[:, None], -1, tokens)
+    output[index] = tokens.to(output.dtype)
+    return output
+
+
+def expand_batch_to_tokens(
+    function: Function,
+    x: torch.Tensor,
+    cu_num_tokens: torch.Tensor,
+    num_tokens: int,
+    replace_from: int = 0,
+    replace_to: int = 0,
+) -> Any:
+    """While a step of drafts is sampled: repeat a request's parameter for each of its drafts.
+
+    vLLM's own form returns uninitialised memory for floating-point parameters on a CPU (0.32.0),
+    which raises, or changes greedy requests, as soon as one request of the batch samples.
+
+    Args:
+        function: vLLM's function.
+        x: [R], one value per request.
+        cu_num_tokens: [R], drafts up to and including each request.
+        num_tokens: drafts in all.
+        replace_from: a value that is replaced.
+        replace_to: by this one.
+    """
+    if ACTIVE.decided is None:
+        return function(x, cu_num_tokens, num_tokens, replace_from, replace_to)
+    counts = cu_num_tokens.diff(prepend=cu_num_tokens.new_zeros(1))
+    values = torch.where(x == replace_from, torch.full_like(x, replace_to), x)
+    return values.repeat_interleave(counts, output_size=num_tokens)
+
+
+def propose(
+    function: Function,
+    runner: Any,
+    scheduler_output: Any,
+    sampled_token_ids: Any,
+    sampling_metadata: Any,
+    hidden_states: torch.Tensor,
+    sample_hidden_states: torch.Tensor,
+    aux_hidden_states: list[torch.Tensor] | None,
+    *rest: Any,
+) -> Any:
+    """Around drafting: the drafter sees the accepted path as a chain; its drafts become trees."""
+    hidden = (hidden_states, sample_hidden_states, aux_hidden_states)
+    engine = engine_of(runner)
+    if engine is None:
+        return function(
+            runner, scheduler_output, sampled_token_ids, sampling_metadata, *hidden, *rest
+        )
+    hidden = _as_chain(engine, *hidden)
+    ACTIVE.clear()
+    engine.step = None
+    # The scheduler's width is the tree's; the drafter keeps its depth.
+    output = dataclasses.replace(scheduler_output, num_spec_tokens_to_schedule=engine.depth)
+    most = engine.settings.max_siblings or engine.settings.budget
+    capture = ACTIVE.capture = Capture(most, engine.settings.temperature)
+    try:
+        drafts = function(runner, output, sampled_token_ids, sampling_metadata, *hidden, *rest)
+    finally:
+        ACTIVE.capture = None
+    engine.counters.log_now_and_then()
+    return draft(engine, runner, drafts, capture)
+
+
+def draft_logits(function: Function, drafter: Any, hidden_states: torch.Tensor) -> Any:
+    """While drafting: keep the best candidates of the logits that a token is taken from."""
+    capture = ACTIVE.capture
+    if capture is None:
+        return function(drafter, hidden_states)
+    logits = drafter.model.compute_logits(hidden_states)
+    capture.take(logits)
+    return logits.argmax(dim=-1)
+
+
+def _as_chain(
+    engine: Engine,
+    hidden: torch.Tensor,
+    sampled: torch.Tensor,
+    aux: list[torch.Tensor] | None,
+) -> tuple[torch.Tensor, torch.Tensor, list[torch.Tensor] | None]:
+    """The target's hidden rows with the accepted path first; unchanged if nothing moves."""
+    step = engine.step
+    if step is None or step.token_order is None or step.logits_order is None:
+        return hidden, sampled, aux
+    order = step.token_order
+    moved = None if aux is None else [rows[: len(order)].index_select(0, order) for rows in aux]
+    return (
+        hidden[: len(order)].index_select(0, order),
+        sampled.index_select(0, step.logits_order),
+        moved,
+    )

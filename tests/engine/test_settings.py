@@ -1,0 +1,186 @@
+"""The settings that a user writes, and the refusals that an engine's start gives."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ddtree.patches.runtime.budget import num_speculative_tokens
+from ddtree.patches.runtime.config import Settings, SettingsError, settings_of
+from ddtree.patches.runtime.refusals import Refused, check_config, check_layer, check_runner
+
+
+def config(**changes: Any) -> SimpleNamespace:
+    """A configuration that trees work with, changed by dotted names."""
+    made = SimpleNamespace(
+        additional_config={"ddtree": {"budget": 16}},
+        use_v2_model_runner=False,
+        kv_transfer_config=None,
+        parallel_config=SimpleNamespace(pipeline_parallel_size=1, decode_context_parallel_size=1),
+        speculative_config=SimpleNamespace(method="dflash", num_speculative_tokens=7),
+        model_config=SimpleNamespace(
+            is_hybrid=False,
+            is_attention_free=False,
+            use_mla=False,
+            uses_mrope=False,
+            is_encoder_decoder=False,
+        ),
+    )
+    return changed(made, changes)
+
+
+def changed(made: SimpleNamespace, changes: dict[str, Any]) -> SimpleNamespace:
+    """Set attributes by names whose dots are written as two underscores."""
+    for name, value in changes.items():
+        *path, last = name.split("__")
+        holder = made
+        for part in path:
+            holder = getattr(holder, part)
+        setattr(holder, last, value)
+    return made
+
+
+@pytest.mark.parametrize("given", [{}, None, {"other": 1}, "ddtree", 3])
+def test_not_configured(given: object) -> None:
+    """Only a key `ddtree` turns trees on."""
+    assert settings_of(given) is None
+
+
+def test_defaults_and_values() -> None:
+    """The budget alone is enough, and every other setting is taken."""
+    assert settings_of({"ddtree": {"budget": 32}}) == Settings(32)
+    given = {"budget": 8, "shape": "siblings", "max_siblings": 2, "temperature": 2}
+    assert settings_of({"ddtree": given}) == Settings(8, "siblings", 2, 2)
+    assert settings_of({"ddtree": {"budget": 8, "without": ["mask"]}}) is not None
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (3, "expected settings"),
+        ({}, '"budget" is missing'),
+        ({"budget": 0}, "ddtree.budget: expected a whole number from 1 to 128, found 0"),
+        ({"budget": 129}, "found 129"),
+        ({"budget": True}, "found True"),
+        ({"budget": "32"}, "found '32'"),
+        ({"budget": 8, "shape": "wide"}, "expected one of auto, spine_first, siblings"),
+        ({"budget": 8, "max_siblings": 0}, "ddtree.max_siblings"),
+        ({"budget": 8, "temperature": 0}, "ddtree.temperature"),
+        ({"budget": 8, "temperature": float("nan")}, "ddtree.temperature"),
+        ({"budget": 8, "temperature": float("inf")}, "ddtree.temperature"),
+        ({"budget": 8, "temperature": "1"}, "ddtree.temperature"),
+        ({"budget": 8, "without": "mask"}, "ddtree.without"),
+        ({"budget": 8, "without": ["walk"]}, "ddtree.without"),
+        ({"budget": 8, "allow_untested_device": 1}, "ddtree.allow_untested_device"),
+        ({"budget": 8, "depth": 7}, "unknown setting depth; known are budget"),
+    ],
+)
+def test_wrong_settings_are_named(given: object, words: str) -> None:
+    """The error says which setting, what was expected and what was found."""
+    with pytest.raises(SettingsError) as raised:
+        settings_of({"ddtree": given})
+    assert words in str(raised.value)
+
+
+def test_width_of_verification() -> None:
+    """The budget where trees are configured, the drafter's depth where they are not."""
+
+    def getter(made: Any) -> int:
+        depth: int = made.speculative_config.num_speculative_tokens
+        return depth
+
+    assert num_speculative_tokens(getter, config()) == 16
+    assert num_speculative_tokens(getter, config(additional_config={})) == 7
+    with pytest.raises(Refused, match="V1 model runner"):
+        num_speculative_tokens(getter, config(use_v2_model_runner=True))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"speculative_config": None}, "there is no drafter"),
+        ({"use_v2_model_runner": True}, "VLLM_USE_V2_MODEL_RUNNER=0"),
+        ({"parallel_config__pipeline_parallel_size": 2}, "--pipeline-parallel-size 1"),
+        ({"parallel_config__decode_context_parallel_size": 2}, "context parallelism"),
+        ({"parallel_config__prefill_context_parallel_size": 2}, "context parallelism"),
+        ({"kv_transfer_config": object()}, "--kv-transfer-config"),
+        ({"model_config__is_hybrid": True}, "recurrent state"),
+        ({"model_config__is_attention_free": True}, "recurrent state"),
+        ({"model_config__use_mla": True}, "MLA"),
+        ({"model_config__uses_mrope": True}, "M-RoPE"),
+        ({"model_config__is_encoder_decoder": True}, "encoder-decoder"),
+        ({"speculative_config__method": "medusa"}, "take one of the methods ngram"),
+        ({"speculative_config__rejection_sample_method": "synthetic"}, "rejection_sample_method"),
+        ({"speculative_config__draft_sample_method": "probabilistic"}, "draft_sample_method"),
+        ({"speculative_config__num_speculative_tokens_per_batch_size": [1]}, "per_batch_size"),
+        ({"speculative_config__use_heterogeneous_vocab": True}, "vocabulary of its own"),
+        ({"speculative_config__num_speculative_tokens": 17}, 'set "budget" to 17 or more'),
+    ],
+)
+def test_configurations_are_refused_with_a_remedy(change: dict[str, Any], words: str) -> None:
+    """One property at a time makes a configuration unusable."""
+    check_config(Settings(16), config())
+    with pytest.raises(Refused, match="to start, ") as raised:
+        check_config(Settings(16), config(**change))
+    assert words in str(raised.value)
+
+
+def runner(**changes: Any) -> SimpleNamespace:
+    """A runner that trees work with."""
+    graphs = SimpleNamespace(has_full_cudagraphs=lambda: True)
+    made = SimpleNamespace(
+        vllm_config=config(),
+        use_async_scheduling=False,
+        device=SimpleNamespace(type="cpu"),
+        compilation_config=SimpleNamespace(cudagraph_mode=graphs),
+    )
+    return changed(made, changes)
+
+
+def test_runners_are_refused_with_a_remedy() -> None:
+    """Asynchronous scheduling, other devices, and full CUDA graphs on them."""
+    check_runner(Settings(16), runner())
+    with pytest.raises(Refused, match="--no-async-scheduling"):
+        check_runner(Settings(16), runner(use_async_scheduling=True))
+    with pytest.raises(Refused, match='"allow_untested_device": true'):
+        check_runner(Settings(16), runner(device__type="cuda"))
+    with pytest.raises(Refused, match="PIECEWISE"):
+        check_runner(Settings(16, allow_untested_device=True), runner(device__type="cuda"))
+
+
+def layer(**changes: Any) -> SimpleNamespace:
+    """An attention layer that trees work with."""
+    impl = SimpleNamespace(
+        do_kv_cache_update=print,
+        sliding_window=-1,
+        alibi_slopes=None,
+        sinks=None,
+        logits_soft_cap=0,
+        attn_type="decoder",
+        kv_cache_dtype="auto",
+    )
+    return changed(SimpleNamespace(impl=impl), changes)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"impl__sliding_window": 128}, "sliding window"),
+        ({"impl__sliding_window": (127, 0)}, "sliding window"),
+        ({"impl__alibi_slopes": [0.5]}, "ALiBi"),
+        ({"impl__sinks": [0.0]}, "sinks"),
+        ({"impl__logits_soft_cap": 30.0}, "soft cap"),
+        ({"impl__attn_type": "encoder"}, "self-attention"),
+        ({"impl__kv_cache_dtype": "fp8"}, "--kv-cache-dtype auto"),
+        ({"impl": SimpleNamespace()}, "written apart from attention"),
+    ],
+)
+def test_layers_are_refused(change: dict[str, Any], words: str) -> None:
+    """One property at a time; no window is written in three ways."""
+    for none in (-1, None, (-1, -1)):
+        check_layer("layers.0", layer(impl__sliding_window=none))
+    with pytest.raises(Refused, match=r"layers\.0") as raised:
+        check_layer("layers.0", layer(**change))
+    assert words in str(raised.value)

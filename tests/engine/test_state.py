@@ -1,0 +1,181 @@
+"""What the runtime keeps between steps: pending trees, counters, candidates, hooks."""
+
+from __future__ import annotations
+
+import random
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from ddtree.patches.runtime.capture import Capture
+from ddtree.patches.runtime.counters import Counters
+from ddtree.patches.runtime.drafting import _first_branch, _given
+from ddtree.patches.runtime.eligibility import REASONS, why_not
+from ddtree.patches.runtime.hooks import HANDLERS, hook
+from ddtree.patches.runtime.ngram import MOST, continuations, merged
+from ddtree.patches.runtime.pending import Drafted, Pending
+
+
+def drafted(first: int, requests: int = 2) -> Drafted:
+    """Trees whose tokens tell them apart."""
+    tokens = torch.arange(first, first + requests * 3, dtype=torch.int32).view(requests, 3)
+    return Drafted(tokens, tokens * 0, torch.full((requests,), 3, dtype=torch.int32))
+
+
+def test_pending_trees_are_taken_once_and_in_the_batch_s_order() -> None:
+    """Trees of several rounds are joined; a request that was not scheduled keeps its own."""
+    pending = Pending()
+    pending.record(drafted(0), ["a", "b"])
+    pending.record(drafted(100), ["c", None])
+    assert pending.take(["x"]) == ([], None)
+    positions, trees = pending.take(["c", "x", "b"])
+    assert positions == [0, 2]
+    assert trees is not None
+    assert trees.tokens.tolist() == [[100, 101, 102], [3, 4, 5]]
+    assert pending.take(["c", "b"]) == ([], None)
+    positions, trees = pending.take(["b", "a"])
+    assert positions == [1]
+    assert trees is not None
+    assert trees.tokens.tolist() == [[0, 1, 2]]
+    pending.record(drafted(0), ["a", "b"])
+    pending.keep_only({"b"})
+    assert list(pending.rounds) == ["b"]
+
+
+def test_counters_of_one_step() -> None:
+    """A path that leaves the first branch counts as chain up to there."""
+    counters = Counters(torch.device("cpu"))
+    # Rows 1 and 2 are children of the root, row 3 is row 2's, row 4 row 3's.
+    parents = torch.tensor([[0, 0, 2, 3], [0, 1, 2, 3], [0, 0, 0, 0]], dtype=torch.int32)
+    count = torch.tensor([4, 4, 0], dtype=torch.int32)
+    perm = torch.tensor([[0, 2, 3, 4, 1], [0, 1, 2, 3, 4], [0, 1, 2, 3, 4]], dtype=torch.int32)
+    accepted = torch.tensor([3, 2, 0], dtype=torch.int32)
+    walked = torch.tensor([True, True, True])
+    counters.add(parents, count, perm, accepted, walked)
+    counters.add(parents, count, perm, accepted, torch.tensor([False, True, True]))
+    found = counters.read()
+    assert found["steps"] == 2
+    assert found["requests"] == 3
+    assert found["rows"] == 12
+    assert found["accepted"] == 7
+    assert found["accepted_chain"] == 4
+    assert found["branches"] == 1
+    assert found["acceptance_length"] == pytest.approx(1 + 7 / 3)
+
+
+def test_candidates_of_one_call_and_of_several_are_alike() -> None:
+    """A block drafter samples all positions at once, an autoregressive one position by position."""
+    torch.manual_seed(0)
+    logits = torch.randn(2, 3, 11)
+    block, steps = Capture(4, 1.0), Capture(4, 1.0)
+    block.take(logits.flatten(0, 1))
+    for position in range(3):
+        steps.take(logits[:, position])
+    at_once, one_by_one = block.per_position(2, 3), steps.per_position(2, 3)
+    assert at_once is not None
+    assert one_by_one is not None
+    assert torch.equal(at_once.ids, one_by_one.ids)
+    assert torch.equal(at_once.logp, one_by_one.logp)
+    assert torch.equal(at_once.ids[:, :, 0].long(), logits.argmax(-1))
+    assert steps.per_position(3, 3) is None
+    assert Capture(4, 1.0).per_position(2, 3) is None
+
+
+def sampling(**given: Any) -> SimpleNamespace:
+    """Sampling parameters that take a tree, changed."""
+    none = dict.fromkeys(
+        (
+            "bad_words",
+            "bad_words_token_ids",
+            "allowed_token_ids",
+            "logit_bias",
+            "structured_outputs",
+        )
+    )
+    numbers = dict.fromkeys(("presence_penalty", "frequency_penalty", "min_p", "min_tokens"), 0)
+    return SimpleNamespace(**{**none, **numbers, "repetition_penalty": 1.0, **given})
+
+
+def test_reasons_for_a_chain() -> None:
+    """Each parameter alone is enough, and without any the request takes a tree."""
+    assert why_not(sampling()) is None
+    given: dict[str, dict[str, Any]] = {
+        "presence penalty": {"presence_penalty": -0.1},
+        "frequency penalty": {"frequency_penalty": 0.1},
+        "repetition penalty": {"repetition_penalty": 0.9},
+        "bad words": {"bad_words_token_ids": [[3]]},
+        "allowed token ids": {"allowed_token_ids": [3]},
+        "logit bias": {"logit_bias": {3: 1.0}},
+        "min_p": {"min_p": 0.1},
+        "min_tokens": {"min_tokens": 3},
+        "structured output": {"structured_outputs": object()},
+        "thinking budget": {"thinking_token_budget": 10},
+    }
+    assert set(given) == set(REASONS)
+    for reason, change in given.items():
+        assert why_not(sampling(**change)) == reason
+    assert why_not(None) == "no sampling parameters"
+
+
+def test_continuations_against_a_plain_search() -> None:
+    """Longest matches first, the latest of equal ones first, distinct, of the asked length."""
+    source = random.Random(5)
+    for length in (1, 2, 3, 7, 40, 200):
+        text = [source.randrange(4) for _ in range(length)]
+        want: list[list[int]] = []
+        for size in (3, 2, 1):
+            for end in range(length - 1, size - 1, -1):
+                here = text[end : end + 5]
+                if size < length and text[end - size : end] == text[-size:] and here not in want:
+                    want.append(here)
+        found = continuations(np.array(text, dtype=np.int32), 1, 3, 5)
+        assert found == want[:MOST]
+
+
+def test_merged_continuations() -> None:
+    """The first continuation is the first branch; requests without one get no node."""
+    nodes, parents = merged([[[5, 6, 7], [5, 8], [9]], [[]]], 4)
+    assert nodes == [[5, 6, 7, 8], []]
+    assert parents == [[0, 1, 2, 1], []]
+
+
+def test_first_branch() -> None:
+    """The chain of first children, wherever they are in the order."""
+    assert _first_branch([5, 9, 6, 8, 7], [0, 0, 1, 2, 3]) == [5, 6, 7]
+    assert _first_branch([], []) == []
+
+
+def test_parents_of_a_proposer_are_checked() -> None:
+    """A list per request, a parent per token, parents before children; None is a chain."""
+    chains = [[5, 6], [7]]
+    assert _given(SimpleNamespace(), chains) == (chains, [None, None])
+    given = SimpleNamespace(draft_parents=[[0, 0], None])
+    assert _given(given, chains) == (chains, [[0, 0], None])
+    for wrong, words in (
+        ([[0, 0]], "expected 2 lists"),
+        ([[0], [0]], "expected 2 parents"),
+        ([[0, 2], [0]], "parents before"),
+        ([[0, -1], [0]], "parents before"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            _given(SimpleNamespace(draft_parents=wrong), chains)
+
+
+def test_hooks_keep_the_function_s_face() -> None:
+    """A decorated function has its name and signature; an unknown hook is refused."""
+
+    @hook("v1.sample")
+    def sample(runner: object, logits: int, metadata: int) -> int:
+        """Sum."""
+        return logits + metadata
+
+    assert sample.__name__ == "sample"
+    assert sample.__doc__ == "Sum."
+    # Nothing is configured on this runner.
+    assert sample(object(), 3, 4) == 7
+    with pytest.raises(LookupError, match="ddtree patch --revert"):
+        hook("v1.nothing")
+    assert all(name.count(".") == 1 for name in HANDLERS)
