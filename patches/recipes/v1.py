@@ -8,6 +8,7 @@ from __future__ import annotations
 from ..recipe import Anchor, Recipe
 
 _RUNNER = "vllm/v1/worker/gpu_model_runner.py"
+_SAMPLER = "vllm/v1/sample/rejection_sampler.py"
 
 RECIPE = Recipe(
     name="v1",
@@ -16,6 +17,12 @@ RECIPE = Recipe(
     upper="0.34.0",
     anchors=(
         Anchor(_RUNNER, "GPUModelRunner.__init__", "v1.init", ("self", "vllm_config")),
+        Anchor(
+            _RUNNER,
+            "GPUModelRunner.initialize_kv_cache",
+            "v1.initialize_kv_cache",
+            ("self", "kv_cache_config"),
+        ),
         Anchor(
             _RUNNER,
             "GPUModelRunner._prepare_inputs",
@@ -30,15 +37,36 @@ RECIPE = Recipe(
         ),
         Anchor(
             _RUNNER,
-            "GPUModelRunner.sample_tokens",
-            "v1.sample_tokens",
-            ("self", "grammar_output"),
-        ),
-        Anchor(
-            _RUNNER,
             "GPUModelRunner.propose_draft_token_ids",
             "v1.propose",
             ("self", "scheduler_output", "sampled_token_ids"),
+        ),
+        Anchor(
+            _SAMPLER,
+            "rejection_sample",
+            "v1.rejection_sample",
+            (
+                "draft_token_ids",
+                "num_draft_tokens",
+                "max_spec_len",
+                "cu_num_draft_tokens",
+                "draft_probs",
+                "target_logits",
+                "bonus_token_ids",
+                "sampling_metadata",
+            ),
+        ),
+        Anchor(
+            _SAMPLER,
+            "expand_batch_to_tokens",
+            "v1.expand_batch_to_tokens",
+            ("x", "cu_num_tokens", "num_tokens", "replace_from", "replace_to"),
+        ),
+        Anchor(
+            "vllm/v1/spec_decode/llm_base_proposer.py",
+            "SpecDecodeBaseProposer._greedy_sample",
+            "v1.draft_logits",
+            ("self", "hidden_states"),
         ),
         Anchor(
             "vllm/config/vllm.py",

@@ -16,6 +16,9 @@ from tests.analyzers.targets import installs
 RUNNER = "vllm/v1/worker/gpu_model_runner.py"
 CONFIG = "vllm/config/vllm.py"
 ATTENTION = "vllm/model_executor/layers/attention/attention.py"
+SAMPLER = "vllm/v1/sample/rejection_sampler.py"
+PROPOSER = "vllm/v1/spec_decode/llm_base_proposer.py"
+EDITED = (CONFIG, ATTENTION, SAMPLER, PROPOSER, RUNNER)
 VERSION = "0.32.0"
 
 FILES = {
@@ -23,6 +26,8 @@ FILES = {
     "vllm/config/__init__.py": "",
     "vllm/v1/__init__.py": "",
     "vllm/v1/worker/__init__.py": "",
+    "vllm/v1/sample/__init__.py": "",
+    "vllm/v1/spec_decode/__init__.py": "",
     "vllm/model_executor/__init__.py": "",
     "vllm/model_executor/layers/__init__.py": "",
     "vllm/model_executor/layers/attention/__init__.py": "",
@@ -49,12 +54,32 @@ class GPUModelRunner:
     def helper():
         pass
 
-    def sample_tokens(self, grammar_output):
-        return grammar_output
+    def initialize_kv_cache(self, kv_cache_config, is_profiling=False):
+        return kv_cache_config
 
     def propose_draft_token_ids(self, scheduler_output, sampled_token_ids, *rest):
         return sampled_token_ids
 ''',
+    SAMPLER: """import os
+
+
+def rejection_sample(
+    draft_token_ids, num_draft_tokens, max_spec_len, cu_num_draft_tokens, draft_probs,
+    target_logits, bonus_token_ids, sampling_metadata,
+):
+    return draft_token_ids
+
+
+def expand_batch_to_tokens(x, cu_num_tokens, num_tokens, replace_from=0, replace_to=0):
+    return x
+""",
+    PROPOSER: """import os
+
+
+class SpecDecodeBaseProposer:
+    def _greedy_sample(self, hidden_states):
+        return hidden_states
+""",
     CONFIG: '''import copy
 
 

@@ -42,9 +42,9 @@ def test_a_plan_writes_nothing_and_says_everything(install: mini.Mini, state: Pa
     assert installs.snapshot(install.root) == before
     assert not state.exists()
     assert len(plan.id) == 12
-    assert [item.file for item in plan.edits] == sorted([mini.CONFIG, mini.ATTENTION, mini.RUNNER])
-    assert plan.diff.count("\n+    @_ddtree_hook(") == 6
-    assert plan.diff.count("\n+@_ddtree_hook(") == 1
+    assert [item.file for item in plan.edits] == list(mini.EDITED)
+    assert plan.diff.count("\n+    @_ddtree_hook(") == 7
+    assert plan.diff.count("\n+@_ddtree_hook(") == 3
     assert "\n-" not in plan.diff.replace("\n---", "")
     assert plan.id == install.plan().id
 

@@ -293,4 +293,4 @@ def test_the_journal_is_outside_of_the_package_and_private(install: mini.Mini, s
 
     assert (folder / "journal.json").is_file()
     assert not list(install.site.glob("vllm/**/*.json"))
-    assert [path.stat().st_mode & 0o077 for path in folder.rglob("*")] == [0] * 5
+    assert [path.stat().st_mode & 0o077 for path in folder.rglob("*")] == [0] * 7
