@@ -31,7 +31,7 @@ def probe(site: str, files: list[str], hooks: list[str]) -> dict[str, str]:
 
 
 def _hooked(site: str, hooks: list[str]) -> dict[str, str]:
-    from ddtree_runtime import hooks as runtime  # type: ignore[import-not-found]  # in the target
+    from ddtree_runtime import hooks as runtime
 
     place = str(runtime.__file__)
     if not place.startswith(f"{site}/"):

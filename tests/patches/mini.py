@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -178,9 +179,9 @@ def beside(root: Path) -> tuple[Path, Path]:
     return runtime, installs.write(root / "kernels", kernels)
 
 
-def snapshot(root: Path) -> dict[str, tuple[int, bytes | str]]:
-    """Every path with its kind and mode and its content, bytecode left out."""
-    found: dict[str, tuple[int, bytes | str]] = {}
+def snapshot(root: Path) -> dict[str, tuple[int, bytes | str, dict[str, bytes]]]:
+    """Every path with kind and mode, content and extended attributes, bytecode left out."""
+    found: dict[str, tuple[int, bytes | str, dict[str, bytes]]] = {}
     for path in sorted(root.rglob("*")):
         if "__pycache__" in path.parts:
             continue
@@ -190,5 +191,7 @@ def snapshot(root: Path) -> dict[str, tuple[int, bytes | str]]:
             content = str(path.readlink())
         elif stat.S_ISREG(mode):
             content = path.read_bytes()
-        found[path.relative_to(root).as_posix()] = (mode, content)
+        names = os.listxattr(path, follow_symlinks=False)
+        xattrs = {name: os.getxattr(path, name, follow_symlinks=False) for name in names}
+        found[path.relative_to(root).as_posix()] = (mode, content, xattrs)
     return found
