@@ -14,7 +14,7 @@ import tempfile
 import types
 import typing
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
@@ -48,7 +48,7 @@ class Reports:
             kept = json.loads(self._file.read_bytes())
             if kept["format"] != FORMAT or kept["stamps"] != self._digest_of_stamps():
                 return None
-            report = build(Report, kept["report"] | {"tool_version": kept["tool_version"]})
+            report: Report = build(Report, kept["report"] | {"tool_version": kept["tool_version"]})
             digests = {path: (stamp, value) for path, (stamp, value) in kept["digests"].items()}
             if not self._cited(report, kept["cited"]):
                 return None
@@ -57,7 +57,7 @@ class Reports:
         # What the metadata says, and what differs from the record, is read afresh.
         check = RecordCheck(self._target.source, self._target.record, digests)
         install = check.finish().onto(self._target.install)
-        return _with(report, target=self._target.name, install=install)
+        return replace(report, target=self._target.name, install=install)
 
     def save(self, report: Report, digests: Mapping[str, tuple[str, str]]) -> None:
         """Keep a report; a cache that cannot be written is no error."""
@@ -88,11 +88,6 @@ class Reports:
 def _cited_files(report: Report) -> list[str]:
     cited = {item.file for item in report.evidence}
     return sorted(cited | {call.file for item in report.evidence for call in item.calls})
-
-
-def _with(report: Report, **changes: Any) -> Report:
-    values = {field.name: getattr(report, field.name) for field in fields(report)}
-    return Report(**{**values, **changes})
 
 
 def _write(path: Path, data: bytes) -> None:

@@ -50,14 +50,9 @@ def make_hit(rule: Rule, reached: Reached, finding: Finding) -> Hit:
         function.module.path,
         function.symbol,
         finding,
-        _line(function.module.source, finding.line),
+        function.module.line(finding.line),
         reached.calls(),
     )
-
-
-def _line(source: bytes, number: int) -> str:
-    lines = source.splitlines()
-    return lines[number - 1].decode("utf-8", "replace").rstrip() if number <= len(lines) else ""
 
 
 @dataclass(slots=True)
@@ -80,9 +75,8 @@ class Examiner:
         """
         sampling = Reach(self.program, self.receivers)
         sampling.run(engine.sampling)
-        forward = Reach(
-            self.program, self.receivers, FORWARD_DEPTH, self.program.package_of(engine.classes[0])
-        )
+        package = engine.classes[0].module.package
+        forward = Reach(self.program, self.receivers, FORWARD_DEPTH, package)
         forward.run(engine.forward)
         hits = self._sampling(engine, sampling)
         if supports(hits, Stage.VERIFICATION, StageVerdict.TREE):

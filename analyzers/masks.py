@@ -40,9 +40,8 @@ def _passed(hit: Hit, module: Module, caller: ast.FunctionDef, word: ast.keyword
     )
     owner = _owner(module, caller)
     symbol = f"{owner}.{caller.name}" if owner else caller.name
-    quote = module.source.splitlines()[word.lineno - 1].decode("utf-8", "replace").rstrip()
     calls = (*hit.calls, Call(module.path, caller.lineno, symbol))
-    return replace(hit, symbol=symbol, finding=finding, quote=quote, calls=calls)
+    return replace(hit, symbol=symbol, finding=finding, quote=module.line(word.lineno), calls=calls)
 
 
 def _owner(module: Module, function: ast.FunctionDef) -> str | None:

@@ -42,6 +42,11 @@ class Module:
         """The package that relative imports of this module start from."""
         return self.name if self.is_package else self.name.rpartition(".")[0]
 
+    def line(self, number: int) -> str:
+        """A line of the file, counted from 1, without its end; empty past the file's."""
+        lines = self.source.splitlines()
+        return lines[number - 1].decode("utf-8", "replace").rstrip() if number <= len(lines) else ""
+
 
 def parse_module(name: str, path: str, source: bytes) -> Module:
     """Parse `source` and index its top level, including `if` and `try` branches.

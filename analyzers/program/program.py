@@ -153,10 +153,6 @@ class Program:
             self.failures[path] = str(error)
         return None
 
-    def package_of(self, cls: ClassRef) -> str:
-        """The package that a class's module lies in."""
-        return cls.module.package
-
     def siblings(self, package: str, containing: bytes = b"") -> Iterator[Module]:
         """The modules that lie directly in a package and whose bytes contain something."""
         for path in self._beside(package):

@@ -189,12 +189,7 @@ def survey(function: FunctionNode) -> Survey:
         seen.visit(node, depth)
         # What a loop runs over is read outside of it, but decides what is inside.
         depth += type(node) in _LOOPS
-        for field in _parts(type(node)):
-            value = getattr(node, field, None)
-            if type(value) is list:
-                stack.extend([(item, depth) for item in value if item is not None])
-            elif value is not None:
-                stack.append((value, depth))
+        stack.extend([(part, depth) for part in parts_of(node)])
     nodes = {kind: tuple(sorted(found, key=_position)) for kind, found in seen.nodes.items()}
     return Survey(
         nodes[ast.Name],

@@ -171,12 +171,6 @@ def _heap(facts: Facts) -> cst.CSTNode | None:
 
 def _numbers_node(facts: Facts, loop: Loop, push: cst.CSTNode, kept: frozenset[str]) -> bool:
     """Whether a pushed path carries the number of the node just kept: its children's parent."""
-    counted = {
-        name
-        for bind in facts.inside(loop)
-        for name in bind.targets & facts.carried(loop)
-        if facts.counts(bind, name)
-    }
     lengths = m.findall(push, m.Call(func=m.Name("len")))
     measured = any(names(length) & kept for length in lengths)
-    return measured or bool(names(push) & counted)
+    return measured or bool(names(push) & facts.counted(loop))

@@ -198,15 +198,9 @@ def prefix(a, b, target_ids):
 
 def _counters(facts: Facts, loop: Loop) -> frozenset[str]:
     """The names that hold the position: the loop's index, or what it only counts up."""
-    counted = {
-        name
-        for bind in facts.inside(loop)
-        for name in bind.targets & facts.carried(loop)
-        if facts.counts(bind, name)
-    }
     if isinstance(loop.node, cst.For):
         return loop.index
-    return frozenset(counted & _behind_tests(facts, loop))
+    return facts.counted(loop) & _behind_tests(facts, loop)
 
 
 def _behind_tests(facts: Facts, loop: Loop) -> frozenset[str]:
@@ -315,11 +309,7 @@ def _emits(facts: Facts, loop: Loop, counters: frozenset[str]) -> bool:
             not store.index_nodes or facts.behind(store.index_nodes, loop) & counters
         ):
             return True
-    return any(
-        facts.counts(bind, name)
-        for bind in facts.inside(loop)
-        for name in bind.targets & facts.carried(loop)
-    )
+    return bool(facts.counted(loop))
 
 
 def _message(counters: frozenset[str], stop: str) -> str:

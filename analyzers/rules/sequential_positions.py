@@ -9,7 +9,7 @@ import libcst.matchers as m
 
 from ..program.survey import Outline
 from ..result import Stage, StageVerdict
-from ..shapes.expressions import loads, names, walk
+from ..shapes.expressions import names, walk
 from ..shapes.facts import Facts, Store
 from ..shapes.view import FunctionView
 from .rule import Example, Finding, Rule, Scope
@@ -152,11 +152,5 @@ def _is_place(facts: Facts, node: cst.CSTNode) -> bool:
         if m.matches(site.node, m.Call(func=m.Attribute(attr=m.Name("copy_to_gpu"))))
         for name in names(cst.ensure_type(cst.ensure_type(site.node, cst.Call).func, cst.Attribute))
     }
-    read = {".".join(name.split(".")[:2]) for load in loads(node) for name in load.base}
-    read |= {
-        ".".join(name.split(".")[:2])
-        for part in facts.expand(node, None)
-        for load in loads(part)
-        for name in load.base
-    }
+    read = {".".join(name.split(".")[:2]) for load in facts.reads(node, None) for name in load.base}
     return bool(copied & read)

@@ -185,20 +185,20 @@ def _called(node: cst.Call) -> Load | None:
     if not arguments:
         return None
     if function.attr.value == "load":
-        return _pointer(node, arguments[0])
+        return _made(node, *split_address(arguments[0]))
     if dotted(function.value) in MODULES:
         return _made(node, arguments[0], arguments[1:])
     return _made(node, function.value, arguments)
 
 
-def _pointer(node: cst.Call, address: cst.BaseExpression) -> Load:
-    # `ptr + a * stride + b`: the pointer is the leftmost leaf, all else is the index.
+def split_address(address: cst.BaseExpression) -> tuple[cst.CSTNode, list[cst.CSTNode]]:
+    """The pointer and the offsets of `ptr + a * stride + b`: its leftmost leaf, and all else."""
     leaf: cst.CSTNode = address
     offsets: list[cst.CSTNode] = []
     while isinstance(leaf, cst.BinaryOperation):
         offsets.append(leaf.right)
         leaf = leaf.left
-    return _made(node, leaf, offsets)
+    return leaf, offsets
 
 
 def _made(node: cst.CSTNode, base: cst.CSTNode, index: Sequence[cst.CSTNode]) -> Load:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 import libcst.matchers as m
 
-from .expressions import Load, children, dotted, loads, names, value_names
+from .expressions import Load, children, dotted, loads, names, split_address, value_names
 
 _RANGE = m.Call(
     func=m.Name("range")
@@ -168,6 +168,15 @@ class Facts:
             for part in parts
             for expression in self.expand(part, loop, stop)
             for name in names(expression)
+        )
+
+    def counted(self, loop: Loop) -> frozenset[str]:
+        """The names that a loop carries along and counts up or down."""
+        return frozenset(
+            name
+            for bind in self.inside(loop)
+            for name in bind.targets & self.carried(loop)
+            if self.counts(bind, name)
         )
 
     def counts(self, bind: Bind, name: str) -> bool:
@@ -340,13 +349,9 @@ def _store_call(node: cst.Call, loops: tuple[Loop, ...]) -> Store | None:
     arguments = [argument.value for argument in node.args]
     called = node.func.attr.value
     if called == "store" and len(arguments) >= 2:
-        address: cst.CSTNode = arguments[0]
-        offsets: list[cst.CSTNode] = []
-        while isinstance(address, cst.BinaryOperation):
-            offsets.append(address.right)
-            address = address.left
+        pointer, offsets = split_address(arguments[0])
         index = frozenset(name for part in offsets for name in names(part))
-        return Store(names(address), index, tuple(offsets), arguments[1], loops, node)
+        return Store(names(pointer), index, tuple(offsets), arguments[1], loops, node)
     if called in {"append", "add", "extend"} and len(arguments) == 1:
         return Store(names(node.func.value), frozenset(), (), arguments[0], loops, node)
     if called in {"index_copy_", "scatter_", "index_put_"} and len(arguments) >= 2:
