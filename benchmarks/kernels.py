@@ -12,8 +12,6 @@ import datetime
 import importlib
 import os
 import platform
-import re
-import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,6 +20,7 @@ from pathlib import Path
 import torch
 
 from . import gpu
+from .machine import commit, cpu_name
 from .timing import Case, Timing, measure, wall_clock
 
 HERE = Path(__file__).parent
@@ -82,24 +81,6 @@ def header(bandwidth: float | None) -> Iterator[str]:
     else:
         yield f"gpu: {torch.cuda.get_device_name()}, copies {bandwidth / 1e9:.0f} GB/s"
     yield f"python {platform.python_version()}, torch {torch.__version__}, triton {triton()}"
-
-
-def commit() -> str:
-    """The checkout's commit, with a remark if the tree differs from it."""
-
-    def git(*words: str) -> str:
-        done = subprocess.run(["git", *words], cwd=HERE, capture_output=True, text=True, check=True)
-        return done.stdout.strip()
-
-    changed = git("status", "--porcelain", "--untracked-files=no")
-    return git("rev-parse", "--short=12", "HEAD") + (" with local changes" if changed else "")
-
-
-def cpu_name() -> str:
-    """The processor's model as Linux names it, else its architecture."""
-    info = Path("/proc/cpuinfo")
-    found = re.search(r"model name\s*: (.+)", info.read_text()) if info.is_file() else None
-    return found.group(1).strip() if found else platform.machine()
 
 
 def triton() -> str:
