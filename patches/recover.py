@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..analyzers.errors import ConflictError, DdtreeError
+from ..analyzers.errors import DdtreeError
 from . import journal
 from .errors import RecoveryPending
 from .journal import Journal, Phase
@@ -42,9 +42,8 @@ def _taken_back(item: Journal, place: Place, identity: Identity) -> str:
         undo(item, place, restore=same)
         journal.drop(item)
     except (OSError, DdtreeError) as error:
-        reason = error.found if isinstance(error, ConflictError) else str(error)
         raise RecoveryPending(
-            f"{what} (plan {item.plan_id}) cannot be taken back yet: {reason}",
+            f"{what} (plan {item.plan_id}) cannot be taken back yet: {error}",
             expected="an install as the interrupted command left it, and a disk to write to",
             hint="ddtree patch --status",
         ) from error

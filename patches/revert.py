@@ -73,9 +73,8 @@ def _undone(found: Journal, place: Place, *, restore: bool) -> None:
         undo(reverting, place, restore=restore)
         journal.drop(reverting)
     except (OSError, DdtreeError) as error:
-        reason = error.found if isinstance(error, DdtreeError) else str(error)
         raise RecoveryPending(
-            f"the revert stopped half-way: {reason}",
+            f"the revert stopped half-way: {error}",
             expected="a disk that can be written to, to finish it; vLLM runs unpatched meanwhile",
             hint="ddtree patch --status",
         ) from error
