@@ -1,98 +1,31 @@
-"""A vLLM whose functions call the runtime, in front of the engine environment's own.
+"""A vLLM with the patch's own edits and the runtime, in front of the engine environment's own.
 
-The files of the package are links to the environment's, except those that are decorated.
+The files of the package are links to the environment's, except those that are edited.
 """
 
 from __future__ import annotations
 
-import ast
 import os
 import shutil
 from pathlib import Path
 
-from ..checkout import ROOT
+from ddtree.patches.edit import edited
+from ddtree.patches.recipe import all_recipes
 
-RUNNER = "v1/worker/gpu_model_runner.py"
-SAMPLER = "v1/sample/rejection_sampler.py"
-# File below `vllm`, qualified name, hook.
-ANCHORS = (
-    ("config/vllm.py", "VllmConfig.num_speculative_tokens", "config.num_speculative_tokens"),
-    (
-        "model_executor/layers/attention/attention.py",
-        "unified_attention_with_output",
-        "attention.forward",
-    ),
-    (RUNNER, "GPUModelRunner.__init__", "v1.init"),
-    (RUNNER, "GPUModelRunner.initialize_kv_cache", "v1.initialize_kv_cache"),
-    (RUNNER, "GPUModelRunner._prepare_inputs", "v1.prepare_inputs"),
-    (RUNNER, "GPUModelRunner._sample", "v1.sample"),
-    (RUNNER, "GPUModelRunner.propose_draft_token_ids", "v1.propose"),
-    (SAMPLER, "rejection_sample", "v1.rejection_sample"),
-    (SAMPLER, "expand_batch_to_tokens", "v1.expand_batch_to_tokens"),
-    (
-        "v1/spec_decode/llm_base_proposer.py",
-        "SpecDecodeBaseProposer._greedy_sample",
-        "v1.draft_logits",
-    ),
-)
-IMPORT = """\
-try:
-    from ddtree_runtime.hooks import hook as _ddtree_hook
-except ImportError:
-    def _ddtree_hook(name):
-        return lambda function: function
-"""
+from ..checkout import ROOT
 
 
 def patched_site(packages: Path, folder: Path) -> Path:
-    """A folder with the decorated `vllm` and the runtime, to be put before `packages`."""
+    """A folder with the edited `vllm` and the runtime, to be put before `packages`."""
+    (recipe,) = (found for found in all_recipes() if found.runner == "v1-runner")
     _link_tree(packages / "vllm", folder / "vllm")
     (folder / "ddtree_runtime").symlink_to(ROOT / "patches" / "runtime")
-    for file in sorted({file for file, _, _ in ANCHORS}):
-        hooks = {name: hook for anchored, name, hook in ANCHORS if anchored == file}
-        path = folder / "vllm" / file
-        text = path.read_text()
+    for file, anchors in recipe.by_file().items():
+        path = folder / file
+        data = path.read_bytes()
         path.unlink()
-        path.write_text(decorated(text, hooks))
+        path.write_bytes(edited(file, data, anchors))
     return folder
-
-
-def decorated(text: str, hooks: dict[str, str]) -> str:
-    """The module with one guarded import, and the innermost decorator on each named function.
-
-    Raises:
-        LookupError: a function is not there exactly once.
-    """
-    tree = ast.parse(text)
-    found = [
-        (node.lineno - 1, " " * node.col_offset + f'@_ddtree_hook("{hooks[name]}")\n')
-        for name, node in _functions(tree)
-        if name in hooks
-    ]
-    if len(found) != len(hooks):
-        raise LookupError(f"expected {sorted(hooks)} once each, found {len(found)} functions")
-    lines = text.splitlines(keepends=True)
-    for line, addition in [*sorted(found, reverse=True), (_first_import(tree), IMPORT)]:
-        lines.insert(line, addition)
-    return "".join(lines)
-
-
-def _functions(tree: ast.Module) -> list[tuple[str, ast.FunctionDef]]:
-    found = [(node.name, node) for node in tree.body if isinstance(node, ast.FunctionDef)]
-    for outer in tree.body:
-        if isinstance(outer, ast.ClassDef):
-            inner = [node for node in outer.body if isinstance(node, ast.FunctionDef)]
-            found += [(f"{outer.name}.{node.name}", node) for node in inner]
-    return found
-
-
-def _first_import(tree: ast.Module) -> int:
-    for node in tree.body:
-        docstring = isinstance(node, ast.Expr)
-        future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
-        if not docstring and not future:
-            return node.lineno - 1
-    raise LookupError("expected a statement, found none")
 
 
 def _link_tree(source: Path, target: Path) -> None:

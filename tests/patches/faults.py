@@ -17,14 +17,12 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
-
-import pytest
 
 from ddtree.analyzers.errors import DdtreeError
 from ddtree.patches import perform, preflight
 from ddtree.patches.processes import running_from
 
+from .. import wheels
 from . import mini
 
 # Everything that can change a file system. `openat` counts only where it creates.
@@ -55,7 +53,7 @@ class Server:
     def __init__(self, install: mini.Mini) -> None:
         strace = shutil.which("strace")
         if strace is None:
-            _unavailable("strace is missing; install the package strace")
+            wheels.unavailable("strace is missing; install the package strace")
         self._strace = strace
         self._log = install.root / "strace.log"
         self._process = subprocess.Popen(
@@ -119,12 +117,6 @@ class Server:
         line = self._process.stdout.readline()
         assert line, "the server is gone"
         return line
-
-
-def _unavailable(reason: str) -> NoReturn:
-    if os.environ.get("CI"):
-        pytest.fail(reason)
-    pytest.skip(reason)
 
 
 def _serve(root: Path, site: Path) -> None:
