@@ -9,6 +9,8 @@ import pytest
 from . import environment, installs, runs
 from .test_trees import PLAIN, PROMPTS, with_oracle
 
+pytestmark = [pytest.mark.engine, pytest.mark.extended]
+
 DFLASH = {
     "engine": runs.engine(**runs.dflash(), **runs.trees(16)),
     "passes": [runs.greedy(PROMPTS, 160)],
@@ -16,7 +18,6 @@ DFLASH = {
 }
 
 
-@pytest.mark.engine
 @pytest.mark.parametrize("release", ["0.27.1", "0.28.0", "0.29.0", "0.31.0"])
 def test_trees_of_a_release(release: str, tmp_path: Path) -> None:
     """Oracle trees over two passes, and a block drafter's; without the mask it would be noticed."""
@@ -42,7 +43,6 @@ def test_trees_of_a_release(release: str, tmp_path: Path) -> None:
         assert counters["acceptance_length"] > counters["acceptance_length_chain"] + 0.1, name
 
 
-@pytest.mark.engine
 @pytest.mark.parametrize("trees", [False, True])
 def test_speculation_of_0_30_0_fails_by_itself(trees: bool, tmp_path: Path) -> None:
     """Its stand-in for Triton on CPU cannot start the stock rejection kernel; trees use it too."""
