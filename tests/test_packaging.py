@@ -126,6 +126,18 @@ def test_the_expected_contents_are_not_empty(source: Path) -> None:
     assert len(names) > 100
 
 
+def test_the_licence_that_is_named_comes_along(source: Path, wheel: Path) -> None:
+    info = f"ddtree-{__version__}.dist-info"
+    with zipfile.ZipFile(wheel) as archive:
+        text = archive.read(f"{info}/licenses/LICENSE")
+        metadata = archive.read(f"{info}/METADATA").decode()
+
+    assert text == (source / "LICENSE").read_bytes()
+    assert b"Apache License" in text
+    assert "License-Expression: Apache-2.0\n" in metadata
+    assert "License-File: LICENSE\n" in metadata
+
+
 def test_only_ddtree_becomes_a_top_level_name(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         tops = {name.partition("/")[0] for name in archive.namelist()}
