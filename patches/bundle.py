@@ -55,7 +55,10 @@ def write_bundle(plan: Plan, folder: Path) -> None:
 
 def contents(plan: Plan) -> dict[str, bytes]:
     """Every file of the bundle by its path in it."""
-    files = {"apply.py": _SCRIPT.read_bytes(), "plan.diff": plan.diff.encode()}
+    files = {
+        "apply.py": _SCRIPT.read_bytes(),
+        "plan.diff": plan.diff.encode("utf-8", "surrogateescape"),
+    }
     files["plan.json"] = (json.dumps(_facts(plan), indent=1) + "\n").encode()
     for item in plan.edits:
         files[f"old/{item.file}"] = item.old

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 import libcst as cst
 
 from ..analyzers.errors import ConflictError
+from .bindings import rebindings
 from .errors import AnchorError
 from .recipe import Anchor
 
@@ -47,8 +48,10 @@ def edited(file: str, data: bytes, anchors: Sequence[Anchor]) -> bytes:
     """
     module = _parsed(file, data)
     body: list[cst.CSTNode] = list(module.body)
+    meaning = ast.parse(data)
     for anchor in anchors:
         _check(anchor, module, list(_matches(module.body, anchor.name.split("."))))
+        _refuse_rebound(anchor, rebindings(meaning, anchor.name))
         body = _decorated(body, anchor.name.split("."), _decorator(anchor.hook))
         if sum(_hooks(body)) != anchors.index(anchor) + 1:
             raise _conditional(anchor)
@@ -75,7 +78,8 @@ def confine(file: str, old: bytes, new: bytes, hooks: int) -> None:
     if added != (hooks, 1) or unedited(new) != old:
         raise _unsafe(file, f"the edit would change more than {hooks} decorators and one import")
     try:
-        compile(new, file, "exec", dont_inherit=True, flags=ast.PyCF_ONLY_AST)
+        # All of it: that a `__future__` import has to come first is no matter of syntax.
+        compile(new, file, "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as error:
         raise _unsafe(file, f"the edited file would not compile: {error}") from error
 
@@ -182,6 +186,8 @@ def _is_hook(node: cst.BaseExpression) -> bool:
 def _after_imports(body: Sequence[cst.CSTNode]) -> int:
     """The index after the docstring and the first unbroken run of imports."""
     start = int(bool(body) and _is_docstring(body[0]))
+    # These come before everything else, also where one shares its line with something.
+    start = max([start, *(index + 1 for index, node in enumerate(body) if _is_future(node))])
     while start < len(body) and _is_import(body[start]):
         start += 1
     return start
@@ -200,6 +206,20 @@ def _is_import(node: cst.CSTNode) -> bool:
     return isinstance(node, cst.SimpleStatementLine) and all(
         isinstance(part, cst.Import | cst.ImportFrom) for part in node.body
     )
+
+
+def _is_future(node: cst.CSTNode) -> bool:
+    return isinstance(node, cst.SimpleStatementLine) and any(
+        isinstance(part, cst.ImportFrom)
+        and isinstance(part.module, cst.Name)
+        and part.module.value == "__future__"
+        for part in node.body
+    )
+
+
+def _refuse_rebound(anchor: Anchor, others: int) -> None:
+    if others:
+        raise _another(anchor, f"is given another value {others} times", "no other value")
 
 
 def missing(anchor: Anchor, count: int) -> AnchorError:

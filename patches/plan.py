@@ -17,6 +17,8 @@ from ..analyzers.targets.source import Source, Target
 from . import edit
 from .recipe import Anchor, Recipe, all_recipes, choose
 
+_NO_NEWLINE = "\\ No newline at end of file\n"
+
 
 @dataclass(frozen=True, slots=True)
 class FileEdit:
@@ -39,11 +41,12 @@ class FileEdit:
 
     @property
     def diff(self) -> str:
-        """The edit as a unified diff."""
+        """The edit as a unified diff; bytes that are not UTF-8 are surrogates in it."""
         old, new = (
-            data.decode("utf-8", "replace").splitlines(True) for data in (self.old, self.new)
+            _lines(data.decode("utf-8", "surrogateescape")) for data in (self.old, self.new)
         )
-        return "".join(difflib.unified_diff(old, new, f"a/{self.file}", f"b/{self.file}"))
+        diff = difflib.unified_diff(old, new, f"a/{self.file}", f"b/{self.file}")
+        return "".join(line if line.endswith("\n") else f"{line}\n{_NO_NEWLINE}" for line in diff)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +156,12 @@ def refuse_foreign(files: Sequence[str]) -> None:
             expected="the files as RECORD has them, or as ddtree left them",
             hint="python -m pip install --force-reinstall --no-deps vllm==VERSION",
         )
+
+
+def _lines(text: str) -> list[str]:
+    # `splitlines` would also split at form feeds and more, where `patch` and git do not.
+    *whole, last = text.split("\n")
+    return [f"{line}\n" for line in whole] + [last] * bool(last)
 
 
 def _differs(file: str, data: bytes, record: Record | None) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +12,7 @@ from hypothesis import strategies as st
 from ddtree.analyzers.errors import ConflictError
 from ddtree.patches import edit
 from ddtree.patches.errors import AnchorError
+from ddtree.patches.plan import FileEdit
 from ddtree.patches.recipe import Anchor
 
 ANCHOR = Anchor("vllm/x.py", "A.f", "v1.f", ("self", "x"))
@@ -164,3 +168,73 @@ def test_hooks_do_nothing_without_the_runtime() -> None:
     exec(compile(edited(MODULE), "x.py", "exec"), scope)
 
     assert scope["A"]().f(3) == 3
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '"""Doc."""; from __future__ import annotations\nimport a\n' + MODULE,
+        "from __future__ import annotations; X = 1\n" + MODULE,
+        '"""Doc."""\nfrom __future__ import annotations; X = 1\nimport a\n' + MODULE,
+    ],
+)
+def test_future_imports_stay_first(source: str) -> None:
+    new = edited(source)
+
+    compile(new, "x.py", "exec")
+    assert edit.unedited(new.encode()) == source.encode()
+
+
+@pytest.mark.parametrize(
+    ("after", "count"),
+    [
+        ("    f = other\n", 1),
+        ("    f: object = other\n    del f\n", 2),
+        ("    if X:\n        f = other\n", 1),
+        ("    from b import g as f\n", 1),
+        ("    for f in ():\n        pass\n", 1),
+        ("A = wrapped(A)\n", 1),
+        ("from b import A\nimport A.b\n", 2),
+    ],
+)
+def test_a_function_that_is_replaced_is_ambiguous(after: str, count: int) -> None:
+    with pytest.raises(AnchorError, match=rf"A\.f .* is given another value {count} times"):
+        edited(MODULE + after)
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        "f = 1\n",
+        "    g = f\n    A = 1\n",
+        "    def g(self):\n        f = A = 1\n        return [f for f in self]\n",
+        "A.g = 1\nB = A\nfrom A import b\n",
+        "class B:\n    f = 1\n",
+    ],
+)
+def test_the_same_name_elsewhere_is_another(after: str) -> None:
+    assert edit.unedited(edited(MODULE + after).encode()) == (MODULE + after).encode()
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        MODULE,
+        MODULE.rstrip("\n"),
+        MODULE.replace("\n", "\r\n"),
+        f"import a\n\f\n{MODULE}\f\n# end",
+        f"import a\nX = 'a\u2028b\x1cc\x0b'\n{MODULE}",
+        f"# -*- coding: latin-1 -*-\nX = '\xe9'\n{MODULE}",
+    ],
+)
+def test_the_diff_is_one_that_git_applies(source: str, tmp_path: Path) -> None:
+    data = source.encode("latin-1" if "latin" in source else "utf-8")
+    item = FileEdit("vllm/x.py", ("v1.f",), data, edit.edited("vllm/x.py", data, (ANCHOR,)))
+    path = tmp_path / "vllm" / "x.py"
+    path.parent.mkdir()
+    path.write_bytes(data)
+    diff = item.diff.encode("utf-8", "surrogateescape")
+    git = ("git", "-c", "core.autocrlf=false", "apply", "--whitespace=nowarn", "-")
+
+    subprocess.run(git, input=diff, check=True, cwd=tmp_path, capture_output=True)
+    assert path.read_bytes() == item.new
