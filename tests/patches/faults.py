@@ -7,6 +7,7 @@ tenth of a second. The child stops itself until strace is attached to it.
 from __future__ import annotations
 
 import ctypes
+import io
 import os
 import re
 import shutil
@@ -19,7 +20,7 @@ from functools import partial
 from pathlib import Path
 
 from ddtree.analyzers.errors import DdtreeError
-from ddtree.patches import perform, preflight
+from ddtree.patches import bundle_script, perform, preflight
 from ddtree.patches.processes import running_from
 
 from .. import wheels
@@ -145,6 +146,8 @@ def _child(install: mini.Mini, action: str) -> int:
     # Where only a parent may trace, this allows it to anybody.
     ctypes.CDLL(None).prctl(_PR_SET_PTRACER, ctypes.c_ulong(-1), 0, 0, 0)
     os.kill(os.getpid(), signal.SIGSTOP)
+    if action.startswith("bundle"):
+        return _bundle(install, action)
     try:
         {"apply": perform.apply, "revert": perform.revert, "status": perform.status}[action](
             install.options
@@ -155,6 +158,18 @@ def _child(install: mini.Mini, action: str) -> int:
     except BaseException:  # noqa: BLE001
         return SURPRISE
     return 0
+
+
+def _bundle(install: mini.Mini, action: str) -> int:
+    bundle_script.HERE = install.root / "bundle"
+    # What is said would go where the server says its lines.
+    sys.stdout = sys.stderr = io.StringIO()
+    sys.argv = ["apply.py", str(install.site), *(["--revert"] if action.endswith("revert") else [])]
+    try:
+        return bundle_script.main()
+    # A traceback for an operator.
+    except BaseException:  # noqa: BLE001
+        return SURPRISE
 
 
 if __name__ == "__main__":

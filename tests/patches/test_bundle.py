@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from ddtree.analyzers.errors import ConflictError
-from ddtree.patches import perform
+from ddtree.patches import lock, perform
+from ddtree.patches.place import Place
 from ddtree.patches.status import State
 from tests.analyzers.targets import installs
 
@@ -68,14 +70,62 @@ def test_other_bytes_are_refused(install: mini.Mini, bundle: Path) -> None:
     assert installs.snapshot(install.site) == before
 
 
-def test_a_failure_half_way_is_rolled_back(install: mini.Mini, bundle: Path) -> None:
-    before = mini.snapshot(install.site)
-    # The last thing that it copies is missing.
-    shutil.rmtree(bundle / "beside" / "ddtree_runtime")
+@pytest.mark.parametrize("name", ["new/vllm/config/vllm.py", "beside/ddtree_runtime/hooks.py"])
+@pytest.mark.parametrize("change", [Path.unlink, partial(Path.write_text, data="other")])
+def test_a_damaged_bundle_is_refused(
+    install: mini.Mini, bundle: Path, name: str, change: Callable[[Path], object]
+) -> None:
+    before = installs.snapshot(install.site)
+    change(bundle / name)
 
     code, said = run(bundle, install.site)
-    assert (code, "every byte is as it was before" in said) == (5, True)
+    assert (code, str(bundle / name) in said) == (4, True)
+    assert installs.snapshot(install.site) == before
+
+
+def test_a_bundle_without_a_plan_is_refused(install: mini.Mini, bundle: Path) -> None:
+    (bundle / "plan.json").write_text("{")
+
+    assert run(bundle, install.site)[0] == 5
+
+
+def test_a_symbolic_link_is_refused(install: mini.Mini, bundle: Path, tmp_path: Path) -> None:
+    path = install.site / mini.RUNNER
+    path.rename(tmp_path / "elsewhere.py")
+    path.symlink_to(tmp_path / "elsewhere.py")
+    before = installs.snapshot(install.site)
+
+    code, said = run(bundle, install.site)
+    assert (code, "a symbolic link" in said) == (4, True)
+    assert installs.snapshot(install.site) == before
+
+
+def test_files_that_somebody_put_into_the_runtime_are_named(
+    install: mini.Mini, bundle: Path
+) -> None:
+    run(bundle, install.site)
+    (install.site / "ddtree_runtime" / "mine.py").write_text("")
+
+    code, said = run(bundle, install.site, "--revert")
+    assert (code, "ddtree_runtime/mine.py" in said) == (4, True)
+
+
+def test_a_runtime_that_pip_removed_is_half_of_a_revert(install: mini.Mini, bundle: Path) -> None:
+    before = mini.snapshot(install.site)
+    run(bundle, install.site)
+    (install.site / "ddtree_runtime" / "hooks.py").unlink()
+
+    assert run(bundle, install.site)[0] == 4
+    assert run(bundle, install.site, "--revert")[0] == 0
     assert mini.snapshot(install.site) == before
+
+
+def test_one_change_at_a_time(install: mini.Mini, bundle: Path) -> None:
+    place = Place(install.site, install.site, install.site / "vllm", None, None)
+    with lock.locked(place):
+        code, said = run(bundle, install.site)
+    assert (code, "something else is changing" in said) == (4, True)
+    assert run(bundle, install.site)[0] == 0
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from ddtree.patches import perform
 from ddtree.patches.status import State
 
 from . import faults, mini
@@ -151,3 +152,55 @@ def test_a_crash_in_the_recovery_is_recovered_from(
         hit = (f"trace={point.name}", f"inject={point.name}:signal=KILL:when={point.ordinal}")
         assert server.run("status", *hit) == -9
         assert states.checked() == State.STOCK
+
+
+@pytest.mark.parametrize("fault", ["killed", "full", "broken for good"])
+@pytest.mark.parametrize("action", STARTS)
+def test_every_mutating_call_of_a_bundle_may_fail(
+    install: mini.Mini, server: faults.Server, action: str, fault: str
+) -> None:
+    """The same for the script of a bundle: run again, it finds its way to either state."""
+    perform.bundle(install.options, install.root / "bundle")
+    known = {State.STOCK: mini.snapshot(install.site)}
+    assert server.run("bundle apply", "trace=fsync") == 0
+    known[State.APPLIED] = mini.snapshot(install.site)
+    start = STARTS[action]
+    other = {"apply": "revert", "revert": "apply"}[action]
+    goal = known[State.STOCK if start == State.APPLIED else State.APPLIED]
+
+    def back() -> Path:
+        assert server.run(f"bundle {other}", "trace=fsync") == 0
+        assert mini.snapshot(install.site) == known[start]
+        return stale(install)
+
+    back()
+    points = server.points(f"bundle {action}")
+    assert len(points) > 30
+    assert {"rename", "fsync", "unlink", "mkdir"} <= {point.name for point in points}
+    seen = set()
+    for number, point in enumerate(points):
+        bytecode = back()
+        what, more = FAULTS[fault]
+        hit = f"inject={point.name}:{what}:when={point.ordinal}{more}"
+        code = server.run(f"bundle {action}", f"trace={point.name}", hit)
+        assert code in ENDS[fault.partition(" ")[0]], (point, code)
+        found = mini.snapshot(install.site)
+        assert code != 5 or found == known[start], point
+        assert code != 0 or found == goal, point
+        live = {path: facts for path, facts in found.items() if ".ddtree-bundle" not in path}
+        # Either the runtime cannot be imported, so that every hook does nothing, or all is there.
+        assert "ddtree_runtime/hooks.py" not in live or live == known[State.APPLIED], point
+        if number % 2:
+            assert server.run(f"bundle {action}", "trace=fsync") == 0
+            assert mini.snapshot(install.site) == goal, point
+            assert not bytecode.exists()
+        seen.add(code)
+    assert fault == "killed" or seen & {5, 6}
+
+
+def test_a_bundle_that_is_done_changes_nothing(install: mini.Mini, server: faults.Server) -> None:
+    perform.bundle(install.options, install.root / "bundle")
+
+    assert server.points("bundle revert") == []
+    assert server.run("bundle apply", "trace=fsync") == 0
+    assert server.points("bundle apply") == []
