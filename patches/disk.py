@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+_ACL = "system.posix_acl_access"
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 
 
@@ -45,6 +46,7 @@ def write_new(path: Path, data: bytes, like: Attributes) -> None:
         left = memoryview(data)
         while left:
             left = left[os.write(handle, left) :]
+        _disinherit(handle, like)
         _dress(handle, like)
         os.fsync(handle)
     finally:
@@ -134,6 +136,13 @@ def make_folders(path: Path, mode: int = 0o700) -> None:
         if not folder.is_dir():
             folder.mkdir(mode, exist_ok=True)
             sync_folder(folder.parent)
+
+
+def _disinherit(handle: int, like: Attributes) -> None:
+    # A folder can give its own access list to every new file, also to one that takes another's
+    # place and had none.
+    if _ACL in dict(_items(handle)) and _ACL not in like.xattrs:
+        os.removexattr(handle, _ACL)
 
 
 def _dress(handle: int, like: Attributes) -> None:

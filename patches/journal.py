@@ -11,18 +11,19 @@ from __future__ import annotations
 import enum
 import json
 import os
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ..analyzers.errors import ConflictError
+from ..analyzers.errors import ConflictError, UsageError
 from . import disk
 from .disk import Attributes
 from .place import Place
 from .plan import Identity, Plan, sha256
 
-_FORMAT = 1
+_FORMAT = 2
 _PRIVATE = Attributes(0o600, os.geteuid(), os.getegid())
 _FOLDER = Attributes(0o700, os.geteuid(), os.getegid())
 
@@ -95,12 +96,16 @@ class Journal:
 
 
 def state_root() -> Path:
-    """`$DDTREE_STATE`, else `ddtree` in `$XDG_STATE_HOME`, else `~/.local/state/ddtree`."""
+    """`$DDTREE_STATE`, else `ddtree` in `$XDG_STATE_HOME`, else `~/.local/state/ddtree`.
+
+    Raises:
+        UsageError: none is set, and this user has no home folder.
+    """
     named = os.environ.get("DDTREE_STATE")
     if named:
         return Path(named).expanduser().absolute()
-    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(base).absolute() / "ddtree"
+    base = os.environ.get("XDG_STATE_HOME")
+    return (Path(base).absolute() if base else _home() / ".local" / "state") / "ddtree"
 
 
 def install_folder(place: Place) -> Path:
@@ -209,6 +214,17 @@ def leftovers(folder: Path) -> list[Path]:
     return [path for path in _listed(folder) if path.suffix in (".new", ".gone")]
 
 
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError:
+        raise UsageError(
+            f"user {os.geteuid()} has no home folder to keep the journal in",
+            expected="$DDTREE_STATE, $XDG_STATE_HOME or $HOME in the environment",
+            hint="export DDTREE_STATE=/var/lib/ddtree",
+        ) from None
+
+
 def _folders(place: Place) -> Iterator[Path]:
     yield from (path for path in _listed(install_folder(place)) if path.is_dir())
 
@@ -223,15 +239,25 @@ def _listed(folder: Path) -> list[Path]:
 def _text(journal: Journal) -> bytes:
     body = {"format": _FORMAT} | asdict(journal)
     del body["folder"]
-    return (json.dumps(body, indent=1) + "\n").encode()
+    return (json.dumps(body | {"digest": _digest(body)}, indent=1) + "\n").encode()
+
+
+def _digest(body: Mapping[str, Any]) -> str:
+    # A journal says which files are written to, so half of one or an edited one is none.
+    return sha256(json.dumps(body, sort_keys=True).encode())
 
 
 def _load(folder: Path) -> Journal:
     path = folder / "journal.json"
     try:
         body: dict[str, Any] = json.loads(_read(path))
-        if body.pop("format") != _FORMAT:
+        if not isinstance(body, dict) or not isinstance(body.get("format"), int):
+            raise _damaged(path, "it cannot be understood")
+        if body["format"] != _FORMAT:
             raise _damaged(path, "another version of ddtree wrote it")
+        if body.pop("digest", None) != _digest(body):
+            raise _damaged(path, "it is not what was written")
+        del body["format"]
         body["phase"] = Phase(body["phase"])
         body["identity"] = Identity(**body["identity"])
         body["edits"] = tuple(Edited(**item) for item in body["edits"])
@@ -252,5 +278,5 @@ def _damaged(path: Path, reason: str) -> ConflictError:
     return ConflictError(
         f"{path}: {reason}",
         expected="the journal of an earlier ddtree patch; without one, RECORD decides",
-        hint=f"mv {folder} {folder}.damaged",
+        hint=f"mv {shlex.quote(str(folder))} {shlex.quote(f'{folder}.damaged')}",
     )

@@ -83,7 +83,8 @@ def _access(plan: Plan, place: Place) -> Iterator[str]:
     files = [place.real(item.file) for item in plan.edits]
     yield from writable([place.site, *(path.parent for path in files)])
     state = _existing(state_root())
-    yield from writable([state])
+    for reason in writable([state]):
+        yield f"the journal goes to {state_root()} ($DDTREE_STATE), and {reason}"
     if place.package in (state, *state.parents):
         yield f"the state folder {state_root()} is inside the package"
     for path in files:

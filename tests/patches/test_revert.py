@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
+import struct
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from ddtree.analyzers.errors import ConflictError
+from ddtree.analyzers.errors import ConflictError, UsageError
 from ddtree.patches import apply as engine
 from ddtree.patches import disk, perform
 from ddtree.patches.status import FileState, State
@@ -35,6 +37,21 @@ def test_attributes_are_kept_both_ways(install: mini.Mini) -> None:
     os.setxattr(path, "user.note", b"kept\0")
     wanted = disk.Attributes.of(path)
     assert wanted.xattrs == {"user.note": b"kept\0"}
+
+    install.apply()
+    assert disk.Attributes.of(path) == wanted
+    install.revert()
+    assert disk.Attributes.of(path) == wanted
+
+
+def test_an_access_list_that_the_folder_gives_to_new_files_is_not_kept(install: mini.Mini) -> None:
+    path = install.site / mini.RUNNER
+    entries = [(1, 7, -1), (2, 7, 65534), (4, 5, -1), (16, 7, -1), (32, 5, -1)]
+    acl = struct.pack("<I", 2) + b"".join(struct.pack("<HHi", *entry) for entry in entries)
+    os.setxattr(path.parent, "system.posix_acl_default", acl)
+    path.parent.joinpath("new").touch()
+    assert os.listxattr(path.parent / "new") == ["system.posix_acl_access"]
+    wanted = disk.Attributes.of(path)
 
     install.apply()
     assert disk.Attributes.of(path) == wanted
@@ -219,6 +236,33 @@ def test_a_damaged_journal_is_said_and_can_be_put_aside(install: mini.Mini, stat
     assert mini.snapshot(install.site) == before
 
 
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda _: "null", "cannot be understood"),
+        (lambda _: "[]", "cannot be understood"),
+        (lambda _: '{"format": null}', "cannot be understood"),
+        (lambda text: text.replace('"format": 2', '"format": 1'), "another version of ddtree"),
+        (lambda text: text.replace('"applied"', '"applying"'), "not what was written"),
+        (lambda text: text.replace("vllm/config", "../vllm/config"), "not what was written"),
+        (lambda text: text.replace('"mode": 420', '"mode": 511'), "not what was written"),
+    ],
+)
+def test_a_journal_that_was_edited_is_none(
+    install: mini.Mini, state: Path, change: Callable[[str], str], reason: str
+) -> None:
+    (install.site / mini.CONFIG).chmod(0o644)
+    applied(install)
+    (path,) = state.rglob("journal.json")
+    assert change(path.read_text()) != path.read_text()
+    path.write_text(change(path.read_text()))
+    before = mini.snapshot(install.root)
+
+    with pytest.raises(ConflictError, match=reason):
+        install.revert()
+    assert mini.snapshot(install.root) == before
+
+
 def test_originals_that_were_tampered_with_are_not_put_back(
     install: mini.Mini, state: Path
 ) -> None:
@@ -294,3 +338,17 @@ def test_the_journal_is_outside_of_the_package_and_private(install: mini.Mini, s
     assert (folder / "journal.json").is_file()
     assert not list(install.site.glob("vllm/**/*.json"))
     assert [path.stat().st_mode & 0o077 for path in folder.rglob("*")] == [0] * 7
+
+
+def test_a_user_without_a_home_is_told_what_to_set(
+    install: mini.Mini, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nowhere() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("DDTREE_STATE")
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    monkeypatch.setattr(Path, "home", nowhere)
+    with pytest.raises(UsageError, match="has no home folder") as caught:
+        install.status()
+    assert "DDTREE_STATE" in caught.value.hint
