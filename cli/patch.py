@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -45,7 +46,16 @@ ForceOption = Annotated[
     bool,
     typer.Option(
         "--force",
-        help="Although processes run from the environment, or it holds several vLLM installs.",
+        help="Although processes run from the environment, it holds several vLLM installs, or the "
+        "target is a source checkout.",
+    ),
+]
+ImportsOption = Annotated[
+    bool,
+    typer.Option(
+        "--check-imports",
+        help="With --apply: import the edited modules before and after, which takes as long as "
+        "vLLM needs; else they are compiled, and the runtime alone is imported.",
     ),
 ]
 PlanIdOption = Annotated[
@@ -64,6 +74,7 @@ def patch(
     plan: PlanIdOption = None,
     yes: YesOption = False,
     force: ForceOption = False,
+    check_imports: ImportsOption = False,
     format_: TextFormatOption = TextFormat.TERMINAL,
 ) -> None:
     """Make verification a tree in an installed vLLM, reversibly.
@@ -75,9 +86,10 @@ def patch(
 
     flags = {"apply": apply, "revert": revert, "status": status, "bundle": bundle is not None}
     chosen = _chosen([name for name, given in flags.items() if given])
+    _refuse_vain(chosen, plan=plan, check_imports=check_imports)
     ask = chosen in ("apply", "revert") and not yes
-    agree = _asking(chosen, format_) if ask else _agreed
-    options = Options(target, python, force, plan, agree)
+    agree = _asking(chosen, format_, target, python) if ask else _agreed
+    options = Options(target, python, force=force, imports=check_imports, plan_id=plan, agree=agree)
     outcome = _run(chosen, options, bundle)
     emit(render(outcome, format_))
     raise typer.Exit(exit_code(outcome))
@@ -91,6 +103,21 @@ def _chosen(given: list[str]) -> str:
             hint="ddtree patch --help",
         )
     return given[0] if given else "plan"
+
+
+def _refuse_vain(chosen: str, *, plan: str | None, check_imports: bool) -> None:
+    if plan is not None and chosen not in ("apply", "bundle"):
+        raise UsageError(
+            f"--plan {plan} is given, and nothing to do with it",
+            expected="--plan with --apply or --bundle",
+            hint="ddtree patch --help",
+        )
+    if check_imports and chosen != "apply":
+        raise UsageError(
+            "--check-imports is given, and nothing is applied",
+            expected="--check-imports with --apply",
+            hint="ddtree patch --help",
+        )
 
 
 def _run(chosen: str, options: Options, bundle: Path | None) -> Outcome:
@@ -116,17 +143,21 @@ def _agreed(_: Plan | Status) -> None:
     """Nobody is asked."""
 
 
-def _asking(chosen: str, format_: TextFormat) -> Callable[[Plan | Status], None]:
+def _asking(
+    chosen: str, format_: TextFormat, target: str | None, python: Path | None
+) -> Callable[[Plan | Status], None]:
     """A function that shows what is about to happen, and asks.
 
     Raises:
         UsageError: there is nobody to ask; or, from the function, the answer is no.
     """
+    which = [target] if target else ["--python", str(python)] if python else []
+    command = shlex.join(["ddtree", "patch", *which, f"--{chosen}"])
     if format_ != TextFormat.TERMINAL or not _somebody():
         raise UsageError(
             f"--{chosen} asks before it writes, and there is nobody to ask",
             expected="--yes in scripts",
-            hint=f"ddtree patch --{chosen} --yes",
+            hint=f"{command} --yes",
         )
 
     def ask(about: Plan | Status) -> None:
@@ -137,7 +168,7 @@ def _asking(chosen: str, format_: TextFormat) -> Callable[[Plan | Status], None]
             raise UsageError(
                 "the answer was no; nothing was written",
                 expected="y to go on",
-                hint=f"ddtree patch --{chosen}",
+                hint=command,
             )
 
     return ask

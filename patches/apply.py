@@ -12,9 +12,9 @@ from pathlib import Path
 
 from ..analyzers.errors import ConflictError, DdtreeError
 from ..analyzers.result import Install
-from . import disk, journal
+from . import disk, hints, journal
 from .bytecode import compiled
-from .check import check
+from .check import check, refuse_broken
 from .disk import Attributes
 from .distribution import TOPS
 from .errors import RecoveryPending, RolledBack
@@ -26,8 +26,18 @@ from .preflight import preflight
 from .undo import undo
 
 
-def apply(plan: Plan, install: Install, place: Place, *, force: bool = False) -> tuple[str, ...]:
+def apply(
+    plan: Plan,
+    install: Install,
+    place: Place,
+    *,
+    force: bool = False,
+    imports: bool = False,
+) -> tuple[str, ...]:
     """Change the install as planned; sentences about what could not be checked afterwards.
+
+    Args:
+        imports: import the edited modules, before and after; most of them need torch.
 
     Raises:
         ConflictError: nothing was written: an obstacle, or a byte changed since the plan.
@@ -37,12 +47,14 @@ def apply(plan: Plan, install: Install, place: Place, *, force: bool = False) ->
     with locked(place):
         preflight(plan, install, place, force=force)
         refuse_stale(plan, place)
+        if imports:
+            refuse_broken(plan, place)
         draft = journal.drafted(plan, place)
         try:
             journal.begin(draft, tuple(item.old for item in plan.edits))
             _stage(plan, draft, place)
             _activate(plan, draft, place)
-            notes = check(plan, draft, place)
+            notes = check(plan, draft, place, imports=imports)
             journal.enter(draft, Phase.APPLIED)
         except BaseException as error:
             roll_back(draft, place, error)
@@ -62,7 +74,7 @@ def refuse_stale(plan: Plan, place: Place) -> None:
             raise ConflictError(
                 f"{item.file} changed since plan {plan.id} was made",
                 expected="the bytes that the plan is about",
-                hint="ddtree patch",
+                hint=hints.patch(plan.target),
             )
 
 
@@ -83,17 +95,20 @@ def roll_back(draft: Journal, place: Place, error: BaseException) -> None:
         raise RecoveryPending(
             f"{_reason(error)}; and then, while undoing it: {_reason(second)}",
             expected="a disk that can be written to, to finish the undo",
-            hint="ddtree patch --status",
+            hint=hints.patch(place.named, "--status"),
         ) from error
     if isinstance(error, OSError | DdtreeError):
         raise RolledBack(
             f"{_reason(error)}; every byte is as it was before",
             expected="a change that goes through whole",
-            hint="ddtree patch --status",
+            hint=hints.patch(place.named, "--status"),
         ) from error
 
 
 def _stage(plan: Plan, draft: Journal, place: Place) -> None:
+    # What a crash left that no journal tells of any more; the names are this plan's alone.
+    for left in [draft.staging(place), *(draft.scratch(place.real(e.file)) for e in draft.edits)]:
+        disk.remove(left)
     for item, noted in zip(plan.edits, draft.edits, strict=True):
         disk.write_new(draft.scratch(place.real(item.file)), item.new, noted.attributes)
     like = Attributes.of(place.package / "__init__.py")

@@ -251,5 +251,5 @@ def _unsafe(file: str, reason: str) -> ConflictError:
     return ConflictError(
         f"{file} cannot be edited: {reason}",
         expected="a file of an unpatched release",
-        hint="ddtree patch --status",
+        hint="ddtree inspect host",
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ from ..analyzers.errors import ConflictError
 from ..analyzers.targets.directory import DirectorySource
 from ..analyzers.targets.resolve import open_target
 from ..analyzers.targets.source import Target
+from . import hints
 from .apply import apply as execute
 from .bundle import write_bundle
 from .distribution import KERNELS, RUNTIME, distribution
@@ -63,7 +63,9 @@ class Options:
     Args:
         target: as `open_target` takes it.
         python: the interpreter whose environment is meant.
-        force: change an install although processes run from it, or although it is one of several.
+        force: change an install although processes run from it, although it is one of several, or
+            although it is a source checkout.
+        imports: also import the edited modules, which takes as long as vLLM needs for it.
         plan_id: the plan that was seen; another one is refused. None executes whatever it is.
         agree: asked before the first write; it raises if the answer is no.
         runtime: the folder of the runtime; that of this ddtree if not given.
@@ -72,6 +74,7 @@ class Options:
     target: str | None = None
     python: Path | None = None
     force: bool = False
+    imports: bool = False
     plan_id: str | None = None
     agree: Callable[[Plan | Status], None] = lambda _: None
     runtime: Path = RUNTIME
@@ -83,8 +86,9 @@ def plan(options: Options) -> Outcome:
     with _opened(options) as opened:
         if not isinstance(opened.target.source, DirectorySource):
             return Planned(make_plan(opened.target, opened.beside))
-        _, status = opened.examined()
-        return status if status.state == State.APPLIED else Planned(_planned(opened, status))
+        place, status = opened.examined()
+        done = status.state == State.APPLIED
+        return status if done else Planned(_planned(opened, status, place))
 
 
 def apply(options: Options) -> Outcome:
@@ -93,12 +97,19 @@ def apply(options: Options) -> Outcome:
         place, status = opened.examined()
         if status.state == State.APPLIED:
             return _left_alone(status)
-        planned = _planned(opened, status)
+        planned = _planned(opened, status, place)
         _refuse_another(planned, options.plan_id)
         options.agree(planned)
         if status.state == State.LOST:
             give_back(opened.target, place, status, force=options.force)
-        return Applied(planned, execute(planned, opened.target.install, place, force=options.force))
+        notes = execute(
+            planned,
+            opened.target.install,
+            place,
+            force=options.force,
+            imports=options.imports,
+        )
+        return Applied(planned, notes)
 
 
 def revert(options: Options) -> Outcome:
@@ -120,7 +131,7 @@ def status(options: Options) -> Outcome:
 def bundle(options: Options, folder: Path) -> Outcome:
     """Write a folder that patches such an install without ddtree, such as in an image build."""
     with _opened(options) as opened:
-        planned = make_plan(opened.target, opened.beside)
+        planned = _bundled(opened)
         _refuse_another(planned, options.plan_id)
         write_bundle(planned, folder)
         return Bundled(planned, str(folder))
@@ -140,6 +151,20 @@ class _Opened:
 
 @contextmanager
 def _opened(options: Options) -> Iterator[_Opened]:
+    try:
+        with _up_to_date(options) as opened:
+            yield opened
+    except OSError as error:
+        # Once something is written, every failure has an error of its own.
+        raise ConflictError(
+            f"{error.strerror or error}: {error.filename or 'the install'}",
+            expected="an install and a journal that can be read and locked",
+            hint=hints.patch(options.target or ".", "--status"),
+        ) from error
+
+
+@contextmanager
+def _up_to_date(options: Options) -> Iterator[_Opened]:
     beside = distribution(options.runtime, options.kernels)
     with open_target(options.target, python=options.python) as target:
         recovered = _recovered(target, options)
@@ -157,21 +182,36 @@ def _recovered(target: Target, options: Options) -> tuple[str, ...]:
     return recover(place_of(target, options.python), identity_of(target))
 
 
-def _planned(opened: _Opened, status: Status) -> Plan:
+def _bundled(opened: _Opened) -> Plan:
+    if not isinstance(opened.target.source, DirectorySource):
+        return make_plan(opened.target, opened.beside)
+    place, status = opened.examined()
+    if status.state == State.APPLIED:
+        raise ConflictError(
+            f"{status.location} is patched already, with plan {status.plan_id}",
+            expected="an unpatched install, or a wheel of the same release",
+            hint=hints.patch(status.target, "--revert"),
+        )
+    return _planned(opened, status, place)
+
+
+def _planned(opened: _Opened, status: Status, place: Place) -> Plan:
     if status.state in (State.DAMAGED, State.UNTRACKED):
         raise ConflictError(
             f"{status.location}: {status.sentence}",
             expected="an unpatched install",
-            hint=f"ddtree patch {shlex.quote(status.target)} --revert",
+            hint=hints.patch(status.target, "--revert"),
         )
     made = make_plan(opened.target, opened.beside)
     foreign = [file for file in status.foreign if file not in {item.file for item in made.edits}]
     notes = list(status.notes)
     if status.state == State.LOST:
         notes.append(f"{status.sentence} What is left of it is removed first.")
+    if place.package != place.site / "vllm":
+        notes.append(f"vllm is a link to {place.package}: all that use it are changed.")
     if foreign:
         notes.append(f"Changed by somebody else, and left alone: {', '.join(foreign)}.")
-    refuse_foreign([file for file in status.foreign if file not in foreign])
+    refuse_foreign(opened.target, [file for file in status.foreign if file not in foreign])
     return replace(made, notes=(*made.notes, *notes))
 
 
@@ -180,7 +220,7 @@ def _left_alone(status: Status) -> Status:
         raise ConflictError(
             f"another ddtree patched this install (plan {status.plan_id})",
             expected="an unpatched install, or one that this ddtree patched",
-            hint=f"ddtree patch {shlex.quote(status.target)} --revert",
+            hint=hints.patch(status.target, "--revert"),
         )
     return status
 
@@ -190,5 +230,5 @@ def _refuse_another(planned: Plan, plan_id: str | None) -> None:
         raise ConflictError(
             f"the plan is {planned.id} now, not {plan_id}",
             expected="the plan that was shown, and not a byte of it changed",
-            hint="ddtree patch",
+            hint=hints.patch(planned.target),
         )

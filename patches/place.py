@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from ..analyzers.targets.directory import DirectorySource
 from ..analyzers.targets.environment import is_environment
 from ..analyzers.targets.local import is_file
 from ..analyzers.targets.source import Target
+from . import hints
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def place_of(target: Target, python: Path | None = None) -> Place:
         raise ConflictError(
             f"{target.name} is no folder on this machine that can be changed",
             expected="an installed vLLM; an archive can be patched into a bundle",
-            hint=f"ddtree patch {shlex.quote(target.name)} --bundle DIR",
+            hint=hints.patch(target.name, "--bundle", "DIR"),
         )
     site = Path(os.path.realpath(named))
     prefix = _prefix(named) or _prefix(site)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ..analyzers.errors import ConflictError
 from ..analyzers.install.record import Record, is_bytecode
 from ..analyzers.targets.source import Source, Target
-from . import edit
+from . import edit, hints
 from .recipe import Anchor, Recipe, all_recipes, choose
 
 _NO_NEWLINE = "\\ No newline at end of file\n"
@@ -114,18 +114,14 @@ def make_plan(
         ConflictError: no recipe fits the version; an anchor is missing or ambiguous; a file that
             would be edited was changed by somebody else.
     """
-    recipe, why = choose(target.install.version, all_recipes() if recipes is None else recipes)
-    contents = {file: _read(target.source, file, hooks) for file, hooks in recipe.by_file().items()}
-    refuse_foreign(foreign_edits(contents, target.record))
-    edits = tuple(
-        FileEdit(
-            file,
-            tuple(anchor.hook for anchor in anchors),
-            contents[file],
-            edit.edited(file, contents[file], anchors),
-        )
-        for file, anchors in recipe.by_file().items()
-    )
+    try:
+        recipe, why = choose(target.install.version, all_recipes() if recipes is None else recipes)
+        edits = _edits(target, recipe)
+    except ConflictError as error:
+        # Those that know no target say what kind of command helps.
+        if error.hint == "ddtree inspect host":
+            error.hint = hints.inspect(target.name)
+        raise
     return Plan(
         target.name,
         target.source.location,
@@ -139,12 +135,26 @@ def make_plan(
     )
 
 
+def _edits(target: Target, recipe: Recipe) -> tuple[FileEdit, ...]:
+    contents = {file: _read(target.source, file, hooks) for file, hooks in recipe.by_file().items()}
+    refuse_foreign(target, foreign_edits(contents, target.record))
+    return tuple(
+        FileEdit(
+            file,
+            tuple(anchor.hook for anchor in anchors),
+            contents[file],
+            edit.edited(file, contents[file], anchors),
+        )
+        for file, anchors in recipe.by_file().items()
+    )
+
+
 def foreign_edits(contents: Mapping[str, bytes], record: Record | None) -> tuple[str, ...]:
     """The files whose bytes are not what RECORD says; none where it does not say."""
     return tuple(file for file, data in contents.items() if _differs(file, data, record))
 
 
-def refuse_foreign(files: Sequence[str]) -> None:
+def refuse_foreign(target: Target, files: Sequence[str]) -> None:
     """Refuse to touch files that somebody else changed.
 
     Raises:
@@ -154,7 +164,7 @@ def refuse_foreign(files: Sequence[str]) -> None:
         raise ConflictError(
             f"changed since it was installed, and not by ddtree: {', '.join(files)}",
             expected="the files as RECORD has them, or as ddtree left them",
-            hint="python -m pip install --force-reinstall --no-deps vllm==VERSION",
+            hint=hints.reinstall(target.name, target.install),
         )
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..analyzers.errors import ConflictError
 from ..analyzers.result import Install
+from . import hints
 from .disk import Attributes
 from .distribution import TOPS
 from .journal import state_root
@@ -18,26 +18,27 @@ from .processes import Process, running_from
 
 # For temporary copies, folders and the journal itself, beside the bytes of the files.
 _SPARE = 1 << 20
+_CHECKOUT = (".git", "pyproject.toml", "setup.py")
 
 
 def preflight(plan: Plan, install: Install, place: Place, *, force: bool) -> None:
     """Refuse what would fail half-way, or hurt somebody.
 
     Args:
-        force: change the install although processes run from it, or although it is one of
-            several in its environment.
+        force: change the install although processes run from it, although it is one of several
+            in its environment, or although it is a source checkout.
 
     Raises:
         ConflictError: with every obstacle that was found.
     """
-    obstacles = [*_kind(install, force), *_access(plan, place), *_taken(place)]
+    obstacles = [*_kind(install, place, force), *_access(plan, place), *_taken(place)]
     if not obstacles:
         obstacles += _space(plan, place)
     if obstacles:
         raise ConflictError(
             "; ".join(obstacles),
             expected="an install that can be changed whole",
-            hint=f"ddtree patch {shlex.quote(plan.target)} --bundle DIR",
+            hint=hints.patch(plan.target, "--bundle", "DIR"),
         )
     refuse_running(place, force=force)
 
@@ -68,9 +69,12 @@ def _named(running: Sequence[Process]) -> str:
     return "; ".join(f"{item.pid} ({item.command}) {item.why}" for item in running)
 
 
-def _kind(install: Install, force: bool) -> Iterator[str]:
+def _kind(install: Install, place: Place, force: bool) -> Iterator[str]:
     if install.editable:
         yield f"{install.location} is an editable install, whose files are somebody's checkout"
+    checkout = [name for name in _CHECKOUT if (place.site / name).exists()]
+    if checkout and not install.editable and not force:
+        yield f"{place.site} is a source checkout ({checkout[0]} is in it); --force changes it"
     if install.others and not force:
         others = ", ".join(
             f"{other.distribution} {other.version or '?'} at {other.location}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..analyzers.errors import DdtreeError
-from . import journal
+from . import hints, journal
 from .errors import RecoveryPending
 from .journal import Journal, Phase
 from .lock import locked
@@ -45,7 +45,7 @@ def _taken_back(item: Journal, place: Place, identity: Identity) -> str:
         raise RecoveryPending(
             f"{what} (plan {item.plan_id}) cannot be taken back yet: {error}",
             expected="an install as the interrupted command left it, and a disk to write to",
-            hint="ddtree patch --status",
+            hint=hints.patch(place.named, "--status"),
         ) from error
     how = "the original files are back" if same else "another vLLM was installed since"
     return f"{what} (plan {item.plan_id}) was found and taken back; {how}."

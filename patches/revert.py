@@ -6,7 +6,7 @@ import os
 
 from ..analyzers.errors import ConflictError, DdtreeError
 from ..analyzers.targets.source import Target
-from . import edit, journal
+from . import edit, hints, journal
 from .distribution import PACKAGE
 from .errors import RecoveryPending
 from .journal import Journal, Phase
@@ -51,7 +51,7 @@ def _refuse_changes(status: Status, place: Place) -> None:
         raise ConflictError(
             f"changed since ddtree wrote it: {', '.join(changed)}",
             expected="the files as ddtree left them, or as they were before",
-            hint="ddtree patch --status",
+            hint=hints.patch(place.named, "--status"),
         )
 
 
@@ -62,7 +62,7 @@ def _refuse_unwritable(found: Journal, place: Place) -> None:
         raise ConflictError(
             "; ".join(obstacles),
             expected="an install that can be changed",
-            hint="ddtree patch --status",
+            hint=hints.patch(place.named, "--status"),
         )
 
 
@@ -76,7 +76,7 @@ def _undone(found: Journal, place: Place, *, restore: bool) -> None:
         raise RecoveryPending(
             f"the revert stopped half-way: {error}",
             expected="a disk that can be written to, to finish it; vLLM runs unpatched meanwhile",
-            hint="ddtree patch --status",
+            hint=hints.patch(place.named, "--status"),
         ) from error
 
 
@@ -98,7 +98,7 @@ def _reconstructed(target: Target, place: Place, status: Status) -> Journal:
         raise ConflictError(
             f"RECORD does not say what these were before: {', '.join(unknown)}",
             expected="files whose original bytes are known",
-            hint="python -m pip install --force-reinstall --no-deps vllm==VERSION",
+            hint=hints.reinstall(target.name, target.install),
         )
     found = Journal(
         journal.journal_folder(place, identity_of(target)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -18,6 +19,10 @@ from .undo import content, runtime_changes
 
 # Larger files are compared by size: hashing compiled libraries takes longer than all the rest.
 _HASHED = 4 << 20
+_UNTRACKED = (
+    "Hooks of ddtree are here, and no journal of this user: a bundle or another user applied them, "
+    "or the journal is gone."
+)
 
 
 class State(enum.StrEnum):
@@ -49,7 +54,8 @@ class Status:
 
     Args:
         files: the files that a recipe edits, with their states.
-        runtime: files beside vLLM that are not as they were put there.
+        runtime: files beside vLLM that are not as they were put there; a folder that is gone
+            stands for all of its files.
         foreign: files of the package that somebody else changed.
         outdated: whether another ddtree, with another recipe or runtime, applied the patch.
         notes: what was recovered or could not be checked.
@@ -84,8 +90,11 @@ def status_of(
     identity = identity_of(target)
     found = journal_of(place, identity)
     files = _files(target, place, found)
-    runtime = runtime_changes(found, place) if found else _stray(place)
+    runtime = _folded(runtime_changes(found, place), place) if found else _stray(place)
     state, sentence = _judged(found, identity, files, runtime)
+    if state == State.LOST:
+        # Nobody expects the runtime to be there still; what is left of it is worth a word.
+        runtime = tuple(path for path in runtime if os.path.lexists(place.site / path))
     ours = [file for file, one in files.items() if one == FileState.PATCHED]
     return Status(
         target=target.name,
@@ -136,6 +145,12 @@ def _file(found: str | None, old: str, new: str) -> FileState:
     return {old: FileState.STOCK, new: FileState.PATCHED}.get(found, FileState.CHANGED)
 
 
+def _folded(paths: tuple[str, ...], place: Place) -> tuple[str, ...]:
+    tops = {path: path.partition("/")[0] for path in paths}
+    gone = {top for top in tops.values() if not (place.site / top).exists()}
+    return tuple(sorted({top if top in gone else path for path, top in tops.items()}))
+
+
 def _stray(place: Place) -> tuple[str, ...]:
     return (PACKAGE,) if (place.site / PACKAGE).is_dir() else ()
 
@@ -149,7 +164,7 @@ def _judged(
     kinds = set(files.values())
     if found is None:
         if FileState.PATCHED in kinds or runtime:
-            return State.UNTRACKED, "Hooks of ddtree are here, and no journal of this user."
+            return State.UNTRACKED, _UNTRACKED
         return State.STOCK, "Not patched."
     before = f"vLLM {found.identity.version} was patched here (plan {found.plan_id})"
     if found.identity != identity:
@@ -158,7 +173,8 @@ def _judged(
         return State.LOST, f"Patch lost: {before}, and all its files are stock again."
     if kinds == {FileState.PATCHED} and not runtime:
         return State.APPLIED, f"Patched with plan {found.plan_id}."
-    return State.DAMAGED, f"Half patched: {before}, and parts of it changed since."
+    effect = "Its hooks do nothing, as the runtime is gone." if PACKAGE in runtime else ""
+    return State.DAMAGED, f"Half patched: {before}, and parts of it changed since. {effect}".strip()
 
 
 def _foreign(target: Target, ours: list[str]) -> tuple[str, ...]:

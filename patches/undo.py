@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..analyzers.errors import ConflictError
-from . import disk
+from . import disk, hints
 from .bytecode import compiled
 from .distribution import PACKAGE
 from .edit import unedited
@@ -42,7 +42,7 @@ def undo(journal: Journal, place: Place, *, restore: bool = True) -> None:
         raise ConflictError(
             f"changed since ddtree edited it, and left alone: {', '.join(changed)}",
             expected="the files as ddtree left them",
-            hint="ddtree patch --status",
+            hint=hints.patch(place.named, "--status"),
         )
 
 

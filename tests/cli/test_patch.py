@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from functools import partial
 from pathlib import Path
@@ -90,7 +91,7 @@ def test_nobody_to_ask_is_a_usage_error(install: mini.Mini, flag: str) -> None:
     code, out, err = run(install.site, flag)
 
     assert (code, out) == (2, "")
-    assert f"run: ddtree patch {flag} --yes" in err
+    assert f"run: ddtree patch {install.site} {flag} --yes" in err
     assert mini.snapshot(install.root) == before
 
 
@@ -130,7 +131,7 @@ def test_drift_is_4_and_is_data_too(install: mini.Mini) -> None:
 def test_a_failed_check_is_5(install: mini.Mini, monkeypatch: pytest.MonkeyPatch) -> None:
     before = mini.snapshot(install.site)
 
-    def full(*_: object) -> None:
+    def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("ddtree.patches.apply.check", full)
@@ -178,7 +179,43 @@ def test_a_terminal_has_the_diff_first_and_the_facts_last(
     install: mini.Mini, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
+    plan = json.loads(run(install.site, "--format", "json")[1])["plan"]["id"]
     out = run(install.site)[1]
 
     assert out.index("_ddtree_hook") < out.index("plan")
-    assert out.rstrip().endswith("ddtree patch --apply")
+    assert "ddtree_runtime/hooks.py" not in out
+    # On one line, to be pasted.
+    assert out.endswith(f"ddtree patch {install.site} --apply --plan {plan}\n")
+
+
+def test_a_plan_is_followed_by_its_command(install: mini.Mini) -> None:
+    spaced = install.root / "a site"
+    install.site.rename(spaced)
+    lines = run(spaced)[1].splitlines()
+    (command,) = [line.removeprefix("run: ") for line in lines if line.startswith("run: ")]
+
+    words = shlex.split(command)
+    assert words[:3] == ["ddtree", "patch", str(spaced)]
+    assert run(*words[2:], "--yes")[0] == 0
+
+
+@pytest.mark.parametrize("words", [(), ("--status",), ("--revert", "--yes")])
+def test_options_that_would_do_nothing_are_usage_errors(
+    install: mini.Mini, words: tuple[str, ...]
+) -> None:
+    before = mini.snapshot(install.root)
+
+    assert run(install.site, *words, "--plan", "0123456789ab")[0] == 2
+    assert run(install.site, *words, "--check-imports")[0] == 2
+    assert mini.snapshot(install.root) == before
+
+
+def test_a_status_says_what_to_run(install: mini.Mini) -> None:
+    run(install.site, "--apply", "--yes")
+    shutil.rmtree(install.site / "ddtree_runtime")
+    out = run(install.site, "--status")[1]
+
+    assert "Its hooks do nothing, as the runtime is gone." in out
+    # One line for all of its files.
+    assert out.count("\nruntime: ") == 1
+    assert f"\nrun: ddtree patch {install.site} --revert\n" in out

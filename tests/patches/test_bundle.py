@@ -160,3 +160,10 @@ def test_it_says_what_it_does(install: mini.Mini, bundle: Path) -> None:
 def test_an_existing_folder_is_left_alone(install: mini.Mini, bundle: Path) -> None:
     with pytest.raises(ConflictError, match="is there already"):
         perform.bundle(install.options, bundle)
+
+
+def test_a_bundle_of_a_patched_install_is_refused(install: mini.Mini, tmp_path: Path) -> None:
+    install.apply()
+
+    with pytest.raises(ConflictError, match="is patched already"):
+        perform.bundle(install.options, tmp_path / "bundle")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -190,6 +192,61 @@ def test_an_editable_install_is_refused(tmp_path: Path) -> None:
     assert installs.snapshot(checkout) == before
 
 
+@pytest.mark.parametrize("name", [".git", "pyproject.toml", "setup.py"])
+def test_a_checkout_is_refused_without_force(install: mini.Mini, name: str) -> None:
+    (install.site / name).touch()
+    refused(install, rf"is a source checkout \({name} is in it\); --force")
+    assert isinstance(install.apply(force=True), perform.Applied)
+
+
+def test_what_a_link_leads_to_is_named(install: mini.Mini, tmp_path: Path) -> None:
+    real = tmp_path / "elsewhere"
+    (install.site / "vllm").rename(real)
+    (install.site / "vllm").symlink_to(real)
+
+    assert install.plan().notes == (f"vllm is a link to {real}: all that use it are changed.",)
+
+
+def test_the_state_folder_is_named_where_it_cannot_be_made(
+    install: mini.Mini, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: path != state.parent and real(path, mode))
+    with pytest.raises(ConflictError, match=rf"the journal goes to {state} \(\$DDTREE_STATE\)"):
+        install.apply()
+
+
+@pytest.mark.parametrize("action", ["plan", "apply", "revert", "status"])
+def test_what_cannot_be_read_is_no_defect(
+    install: mini.Mini, monkeypatch: pytest.MonkeyPatch, action: str
+) -> None:
+    def closed(*_: object) -> None:
+        raise PermissionError(13, "Permission denied", "vllm/config/vllm.py")
+
+    monkeypatch.setattr(perform, "status_of", closed)
+    with pytest.raises(ConflictError, match=r"Permission denied: vllm/config/vllm\.py"):
+        getattr(perform, action)(install.options)
+
+
+def test_leftovers_without_a_journal_do_not_stand_in_the_way(
+    install: mini.Mini, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crash(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as broken:
+        broken.setattr(engine, "_activate", crash)
+        broken.setattr(engine, "roll_back", crash)
+        with pytest.raises(KeyboardInterrupt):
+            install.apply()
+    shutil.rmtree(state)
+    before = mini.snapshot(install.site)
+    assert [path for path in before if ".ddtree-" in path]
+
+    applied(install)
+    assert not [path for path in mini.snapshot(install.site) if ".ddtree-" in path]
+
+
 def test_one_change_at_a_time(install: mini.Mini) -> None:
     with lock.locked(place_of(install)):
         refused(install, "another ddtree is changing")
@@ -306,6 +363,41 @@ def test_a_missing_module_of_the_environment_is_said(tmp_path: Path) -> None:
     assert "has no no_such_torch" in outcome.notes[0]
 
 
+def test_the_edited_modules_are_imported_if_asked(tmp_path: Path) -> None:
+    install = environment(tmp_path, mini.HOOKS + "print(CALLS)\n")
+    before = mini.snapshot(install.site)
+    outcome = install.apply(imports=True)
+    assert isinstance(outcome, perform.Applied)
+    assert outcome.notes == ()
+    install.revert()
+    assert mini.snapshot(install.site) == before
+
+
+def test_an_install_that_cannot_be_imported_is_refused_before(tmp_path: Path) -> None:
+    install = environment(tmp_path, mini.HOOKS)
+    files = mini.FILES | {mini.CONFIG: "import no_such_torch\n" + mini.FILES[mini.CONFIG]}
+    installs.installed(install.site, "vllm", mini.VERSION, files)
+
+    refused(install, "before anything is written, .*no_such_torch", imports=True)
+    assert isinstance(install.apply(), perform.Applied)
+
+
+def test_a_hook_that_breaks_a_module_is_rolled_back(tmp_path: Path) -> None:
+    hooks = "def hook(name):\n    def decorate(function):\n        assert 'vllm.config' not in "
+    hooks += "function.__module__, name\n        return function\n    return decorate\n"
+    install = environment(tmp_path, hooks)
+    before = mini.snapshot(install.site)
+
+    with pytest.raises(RolledBack, match=r"AssertionError: config\.num_speculative_tokens"):
+        install.apply(imports=True)
+    assert mini.snapshot(install.site) == before
+    assert isinstance(install.apply(), perform.Applied)
+
+
+def test_without_an_interpreter_nothing_can_be_imported(install: mini.Mini) -> None:
+    refused(install, "no interpreter belongs to", imports=True)
+
+
 def test_bytes_that_come_back_differently_are_rolled_back(
     install: mini.Mini, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -326,7 +418,7 @@ def test_an_interruption_is_rolled_back(
 ) -> None:
     before = mini.snapshot(install.site)
 
-    def interrupt(*_: object) -> None:
+    def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(engine, "check", interrupt)
@@ -340,8 +432,8 @@ def test_the_probe_leaves_nothing_behind(install: mini.Mini) -> None:
     applied(install)
     files = [str(install.site / mini.RUNNER)]
     started = time.monotonic()
-    script = [sys.executable, "-I", "-B", probe.__file__, str(install.site)]
-    subprocess.run([*script, f'{{"files": ["{files[0]}"], "hooks": ["a"]}}'], check=True,
-                   capture_output=True)  # fmt: skip
+    wanted = json.dumps({"files": files, "hooks": ["a"], "modules": []})
+    script = [sys.executable, "-I", "-B", probe.__file__, str(install.site), wanted]
+    subprocess.run(script, check=True, capture_output=True)
     assert time.monotonic() - started < 10
     assert not list(install.site.rglob("ddtree_runtime/**/*.pyc"))

@@ -312,7 +312,7 @@ def test_a_lost_patch_can_be_applied_again(install: mini.Mini) -> None:
 def test_old_bytes_are_not_written_over_an_upgrade_after_a_crash(
     install: mini.Mini, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def crash(*_: object) -> None:
+    def crash(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as broken:

@@ -41,5 +41,9 @@ def question(about: Plan | Status) -> str:
     """What a person reads before saying yes."""
     from . import plain
 
-    head = plain.plan_lines(about) if isinstance(about, Plan) else plain.status_lines(about)
+    head = (
+        plain.plan_lines(about, whole=False)
+        if isinstance(about, Plan)
+        else plain.status_lines(about)
+    )
     return "".join(f"{line}\n" for line in head) + "Go on? [y/N] "

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
+from ....patches import hints
 from ....patches.perform import Applied, Bundled, Outcome, Planned, Reverted
 from ....patches.plan import Plan
-from ....patches.status import Status
+from ....patches.status import State, Status
 from ..text import clean
 
+_NEXT = {State.LOST: "--apply", State.DAMAGED: "--revert", State.UNTRACKED: "--revert"}
 
-def render(outcome: Outcome) -> str:
-    """All of the outcome."""
-    lines = "".join(f"{clean(line)}\n" for line in _lines(outcome))
+
+def render(outcome: Outcome, *, whole: bool = True) -> str:
+    """All of the outcome; `whole` with every file that is laid beside vLLM."""
+    lines = "".join(f"{clean(line)}\n" for line in _lines(outcome, whole))
     return lines + (clean_diff(outcome.plan) if isinstance(outcome, Planned) else "")
 
 
@@ -21,10 +25,12 @@ def clean_diff(plan: Plan) -> str:
     return "".join(clean(line, "\n\t") for line in plan.diff.splitlines(keepends=True))
 
 
-def _lines(outcome: Outcome) -> Iterator[str]:
+def _lines(outcome: Outcome, whole: bool) -> Iterator[str]:
     if isinstance(outcome, Planned):
-        yield from plan_lines(outcome.plan)
-        yield "nothing was written; run: ddtree patch --apply"
+        yield from plan_lines(outcome.plan, whole=whole)
+        run = hints.patch(outcome.plan.target, "--apply", "--plan", outcome.plan.id)
+        yield "nothing was written"
+        yield f"run: {run}"
     elif isinstance(outcome, Applied):
         yield f"applied: plan {outcome.plan.id}: {outcome.plan.location}"
         yield from (f"note: {note}" for note in (*outcome.plan.notes, *outcome.notes))
@@ -32,21 +38,24 @@ def _lines(outcome: Outcome) -> Iterator[str]:
         yield f"reverted: {outcome.status.location}: {outcome.sentence}"
     elif isinstance(outcome, Bundled):
         yield f"bundle: plan {outcome.plan.id}: {outcome.folder}"
-        yield f"run: python {outcome.folder}/apply.py SITE, with the target's interpreter"
+        script = shlex.quote(f"{outcome.folder}/apply.py")
+        yield f"run: python {script} SITE, with the target's interpreter"
     else:
         yield from status_lines(outcome)
 
 
-def plan_lines(plan: Plan) -> Iterator[str]:
-    """A plan without its diff."""
+def plan_lines(plan: Plan, *, whole: bool = True) -> Iterator[str]:
+    """A plan without its diff; `whole` with every file that is laid beside vLLM."""
     yield f"plan: {plan.id}"
     yield f"target: {plan.distribution or 'vllm'} {plan.identity.version}: {plan.location}"
     yield f"recipe: {plan.recipe.name}: {plan.why}"
     for item in plan.edits:
         yield f"edit: {item.file}: {item.old_sha256} -> {item.new_sha256}: {', '.join(item.hooks)}"
     size = sum(len(data) for data in plan.installed.values())
-    yield f"beside vLLM: {len(plan.installed)} files, {size} bytes"
-    yield from (f"install: {path}" for path in plan.installed)
+    tops = sorted({path.partition("/")[0] for path in plan.installed})
+    yield f"beside vLLM: {len(plan.installed)} files, {size} bytes: {', '.join(tops)}"
+    if whole:
+        yield from (f"install: {path}" for path in plan.installed)
     yield from (f"note: {note}" for note in plan.notes)
 
 
@@ -55,8 +64,12 @@ def status_lines(status: Status) -> Iterator[str]:
     yield f"status: {status.state}: {status.sentence}"
     yield f"target: vLLM {status.version or '(version unknown)'}: {status.location}"
     yield from (f"file: {file}: {state}" for file, state in status.files.items())
-    yield from (f"runtime: {path}: not as ddtree put it there" for path in status.runtime)
+    yield from (
+        f"runtime: {path}: missing, or not as ddtree put it there" for path in status.runtime
+    )
     yield from (f"foreign: {path}: changed by somebody else" for path in status.foreign)
     if status.outdated:
         yield "outdated: another ddtree applied it; revert it first to apply this one"
+    if status.state in _NEXT:
+        yield f"run: {hints.patch(status.target, _NEXT[status.state])}"
     yield from (f"note: {note}" for note in status.notes)

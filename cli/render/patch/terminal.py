@@ -13,9 +13,12 @@ _STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
 def render(outcome: Outcome) -> str:
-    """The lines with their labels dimmed, and the diff of a plan in colours."""
+    """The lines with their labels dimmed, and the diff of a plan in colours.
+
+    The files beside vLLM are counted alone: their names would push everything else away.
+    """
     diff = plain.clean_diff(outcome.plan) if isinstance(outcome, Planned) else ""
-    text = plain.render(outcome)
+    text = plain.render(outcome, whole=False)
     head = text[: len(text) - len(diff)]
 
     def draw(console: Console) -> None:
@@ -25,6 +28,8 @@ def render(outcome: Outcome) -> str:
             console.print()
         for line in head.splitlines():
             label, colon, rest = line.partition(": ")
-            console.print(Text.assemble((label + colon, "dim" if rest else "bold"), rest))
+            styled = Text.assemble((label + colon, "dim" if rest else "bold"), rest)
+            # A command is pasted into a shell, so the terminal alone may wrap it.
+            console.print(styled, soft_wrap=label == "run")
 
     return ui.drawn(draw)
