@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Annotated, Any
 
@@ -11,14 +12,19 @@ import typer
 from typer.core import TyperGroup
 
 from .. import __version__
-from ..analyzers.errors import DdtreeError
+from ..analyzers.errors import DdtreeError, UsageError
 from . import compare, host, patch, rules
-from .options import chosen_format
+from .options import chosen_format, named_format
 from .output import complain, emit
 from .render import error
 
 INTERRUPTED = 130
 HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
+
+
+# What typer raises for a wrong command line; it exports subclasses alone.
+_WrongCommandLine: type[Exception] = typer.BadParameter.__mro__[1]
+_WORDS_KEY = "ddtree.words"
 
 
 class ErrorsBecomeExitCodes(TyperGroup):
@@ -29,10 +35,23 @@ class ErrorsBecomeExitCodes(TyperGroup):
     130 interrupted.
     """
 
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse what comes before the command; the whole line is kept for error messages."""
+        ctx.meta[_WORDS_KEY] = tuple(args)
+        try:
+            return super().parse_args(ctx, args)
+        except _WrongCommandLine as failure:
+            emit(_as_data(failure, args))
+            raise
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command; `ctx` is the click context of whichever typer is installed."""
         try:
             return super().invoke(ctx)
+        except _WrongCommandLine as failure:
+            # Typer says it to a person by itself, and ends with 2.
+            emit(_as_data(failure, ctx.meta[_WORDS_KEY]))
+            raise
         except DdtreeError as failure:
             complain(error.as_text(failure))
             emit(error.as_data(failure, chosen_format(ctx)))
@@ -66,6 +85,22 @@ def root(
     if version:
         emit(f"ddtree {__version__}\n")
         raise typer.Exit
+
+
+def _as_data(failure: Any, words: Sequence[str]) -> str:
+    """A wrong command line in the machine's format that it asks for, as far as it is one."""
+    about = getattr(failure, "param", None)
+    if about is not None and "--format" in about.opts:
+        return ""
+    # The first word is whatever the process was started as.
+    path = failure.ctx.command_path.split(" ")[1:] if failure.ctx else []
+    command = " ".join(["ddtree", *path])
+    told = UsageError(
+        failure.format_message(),
+        expected=f"a command line that {command} knows",
+        hint=f"{command} --help",
+    )
+    return error.as_data(told, named_format(words))
 
 
 def _last_resort(

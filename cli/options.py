@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -46,6 +47,20 @@ def _remember_format(ctx: typer.Context, value: str) -> str:
 def chosen_format(ctx: Any) -> Format:
     """The `--format` of the command that ran in this click context, or the default."""
     return Format(ctx.meta.get(_FORMAT_KEY, Format.TERMINAL))
+
+
+def named_format(words: Sequence[str]) -> Format:
+    """The `--format` of a command line that could not be parsed, or the default."""
+    found = str(Format.TERMINAL)
+    for word, following in zip(words, [*words[1:], ""], strict=False):
+        if word == "--":
+            break
+        if word == "--format":
+            found = following
+        elif word.startswith("--format="):
+            found = word.removeprefix("--format=")
+    known = {format_.value: format_ for format_ in Format}
+    return known.get(found, Format.TERMINAL)
 
 
 def complete_target(incomplete: str) -> list[str]:

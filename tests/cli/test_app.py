@@ -68,6 +68,42 @@ def test_a_wrong_command_line_is_2(arguments: tuple[str, ...]) -> None:
     assert err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "found"),
+    [
+        (("inspect", "host", "--nope", "--format", "json"), "--nope"),
+        (("inspect", "host", "--format=json", "a", "b"), "b"),
+        (("inspect", "host", "--require", "unknown", "--format", "json"), "unknown"),
+        (("inspect", "compare", "a", "--format", "json"), "TARGET"),
+        (("patch", "--format", "markdown", "--format", "json", "--plan"), "--plan"),
+        (("nothing", "--format", "json"), "nothing"),
+        (("--nothing", "inspect", "host", "--format", "json"), "--nothing"),
+    ],
+)
+def test_a_wrong_command_line_is_data_too(arguments: tuple[str, ...], found: str) -> None:
+    code, out, err = run(*arguments)
+    failure = json.loads(out)["error"]
+
+    assert code == failure["exit_code"] == 2
+    assert found.lower() in failure["found"].lower()
+    assert failure["hint"].startswith("ddtree")
+    assert failure["hint"].endswith(" --help")
+    assert failure["found"].splitlines()[0] in err
+
+
+def test_a_wrong_command_line_is_sarif_too() -> None:
+    code, out, _ = run("inspect", "host", "--nope", "--format", "sarif")
+    (invocation,) = json.loads(out)["runs"][0]["invocations"]
+    assert (code, invocation["executionSuccessful"]) == (2, False)
+
+
+@pytest.mark.parametrize(
+    "words", [("--", "--format", "json"), ("--format", "xml"), ("--format",), ("format=json",), ()]
+)
+def test_no_format_is_the_default(words: tuple[str, ...]) -> None:
+    assert options.named_format(words) == options.Format.TERMINAL
+
+
 @pytest.mark.parametrize("format_", ["terminal", "json", "sarif", "markdown"])
 @pytest.mark.parametrize(
     ("sample", "required", "code"),

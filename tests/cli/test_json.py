@@ -21,7 +21,8 @@ from ddtree.cli.render.report import json as report_json
 
 from .samples import REPORTS, report
 
-NAMES = ("inspect-1", "compare-1")
+REPORTED = ("inspect-1", "compare-1")
+NAMES = (*REPORTED, "patch-1")
 
 
 def schema(name: str) -> dict[str, Any]:
@@ -116,7 +117,7 @@ def test_the_outermost_object_has_the_fields_of_its_dataclass(
     assert set(schema(name)["$defs"][key]["required"]) == declared | head
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", REPORTED)
 @pytest.mark.parametrize("kind", ["Stage", "StageVerdict", "Verdict", "EnginePath"])
 def test_schema_and_enumerations_have_the_same_values(name: str, kind: str) -> None:
     values = [member.value for member in getattr(result, kind)]
@@ -124,10 +125,12 @@ def test_schema_and_enumerations_have_the_same_values(name: str, kind: str) -> N
 
 
 def test_what_the_two_schemas_share_is_the_same() -> None:
-    one, other = (schema(name)["$defs"] for name in NAMES)
+    one, other = (schema(name)["$defs"] for name in REPORTED)
     shared = one.keys() & other.keys()
     assert {"Evidence", "Call", "Failure"} <= shared
     assert {key: one[key] for key in shared} == {key: other[key] for key in shared}
+    third = schema("patch-1")["$defs"]
+    assert {key: one[key] for key in ("Tool", "Error", "Failure")}.items() <= third.items()
 
 
 def _drop(*keys: str | int) -> Callable[[Any], None]:

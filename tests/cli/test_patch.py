@@ -5,15 +5,20 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
+from dataclasses import fields
 from functools import partial
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 from typer.testing import CliRunner
 
 from ddtree.cli.app import app
 from ddtree.patches import perform
 from ddtree.patches.distribution import distribution
+from ddtree.patches.status import FileState, State, Status
 from tests.patches import mini
 
 FORMATS = ["terminal", "json", "markdown"]
@@ -29,8 +34,22 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> mini.Mini:
     return made
 
 
+def schema() -> dict[str, Any]:
+    text = files("ddtree.cli").joinpath("schema", "patch-1.json").read_text(encoding="utf-8")
+    loaded: dict[str, Any] = json.loads(text)
+    return loaded
+
+
+def broken(document: object) -> list[str]:
+    found = Draft202012Validator(schema()).iter_errors(document)
+    return [f"{problem.json_path}: {problem.message}" for problem in found]
+
+
 def run(*arguments: object, answer: str | None = None) -> tuple[int, str, str]:
     result = CliRunner().invoke(app, ["patch", *map(str, arguments)], input=answer)
+    if "json" in arguments:
+        # Whatever a test makes the command say has to follow the contract.
+        assert broken(json.loads(result.stdout)) == []
     return result.exit_code, result.stdout, result.stderr
 
 
@@ -76,6 +95,65 @@ def test_json_says_everything(install: mini.Mini) -> None:
     assert set(status["files"].values()) == {"patched"}
     assert {item["file"] for item in plan["edits"]} == set(status["files"])
     assert "ddtree_runtime/hooks.py" in plan["installed"]
+
+
+def outcomes(install: mini.Mini) -> dict[str, Any]:
+    """One document of every outcome, and an error."""
+    words = (install.site, "--format", "json")
+    bundle = install.root / "bundle"
+    texts = [
+        run(*words)[1],
+        run(*words, "--status")[1],
+        run(*words, "--bundle", bundle)[1],
+        run(*words, "--apply", "--yes")[1],
+        run(*words, "--apply", "--yes", "--bundle", bundle)[1],
+        run(*words, "--revert", "--yes")[1],
+    ]
+    documents = [json.loads(text) for text in texts]
+    return {document.get("outcome", "error"): document for document in documents}
+
+
+def test_every_outcome_follows_the_contract(install: mini.Mini) -> None:
+    found = outcomes(install)
+
+    assert set(found) == {"planned", "status", "bundled", "applied", "error", "reverted"}
+    assert [broken(document) for document in found.values()] == [[]] * len(found)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "keys", "value"),
+    [
+        ("planned", ("plan", "id"), "short"),
+        ("planned", ("plan", "edits"), []),
+        ("planned", ("outcome",), "applied"),
+        ("applied", ("notes",), None),
+        ("applied", ("plan", "installed", "more"), 1),
+        ("bundled", ("folder",), None),
+        ("reverted", ("status", "files", "vllm/config/vllm.py"), "odd"),
+        ("status", ("status", "state"), "odd"),
+        ("status", ("status", "more"), 1),
+        ("error", ("error", "exit_code"), 0),
+        ("error", ("schema_version",), 2),
+    ],
+)
+def test_the_schema_catches_a_broken_contract(
+    install: mini.Mini, outcome: str, keys: tuple[str, ...], value: object
+) -> None:
+    document = outcomes(install)[outcome]
+    place = document
+    for key in keys[:-1]:
+        place = place[key]
+    place[keys[-1]] = value
+
+    assert broken(document) != []
+
+
+def test_schema_and_code_have_the_same_words() -> None:
+    definitions = schema()["$defs"]
+
+    assert definitions["State"]["enum"] == [state.value for state in State]
+    assert definitions["FileState"]["enum"] == [state.value for state in FileState]
+    assert set(definitions["Status"]["properties"]) == {field.name for field in fields(Status)}
 
 
 def test_the_plan_that_was_seen_is_the_one_executed(install: mini.Mini) -> None:
