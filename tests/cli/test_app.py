@@ -74,7 +74,7 @@ def test_a_wrong_command_line_is_2(arguments: tuple[str, ...]) -> None:
         (("inspect", "host", "--nope", "--format", "json"), "--nope"),
         (("inspect", "host", "--format=json", "a", "b"), "b"),
         (("inspect", "host", "--require", "unknown", "--format", "json"), "unknown"),
-        (("inspect", "compare", "a", "--format", "json"), "TARGET"),
+        (("inspect", "compare", "a", "--format", "json"), "argument"),
         (("patch", "--format", "markdown", "--format", "json", "--plan"), "--plan"),
         (("nothing", "--format", "json"), "nothing"),
         (("--nothing", "inspect", "host", "--format", "json"), "--nothing"),
