@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,16 +52,49 @@ def _loaded(process: Path, place: Place) -> str:
 
 
 def _started(process: Path, place: Place) -> str:
+    environ = _environ(process)
+    on_path = environ.get("PYTHONPATH", "").split(os.pathsep) if _is_python(process) else []
+    if str(place.site) in [os.path.realpath(entry) for entry in on_path if entry]:
+        return f"has {printable(str(place.site))} on its PYTHONPATH"
     if place.prefix is None:
         return ""
     arguments = _text(process / "cmdline").split("\0")
     own = (place.prefix / "pyvenv.cfg").exists() or (place.prefix / "conda-meta").exists()
-    for argument in arguments[:3]:
-        below = argument.startswith(f"{place.prefix}/bin/")
+    programs = os.path.realpath(place.prefix / "bin")
+    paths = [argument for argument in arguments[1:3] if "/" in argument]
+    for argument in [arguments[0], *paths]:
+        below = os.path.dirname(_resolved(process, argument, environ)) == programs  # noqa: PTH120
         # Of a whole system's interpreter, only vLLM's own commands count.
         if below and (own or "vllm" in " ".join(arguments)):
             return f"was started as {printable(argument)}"
     return ""
+
+
+def _resolved(process: Path, argument: str, environ: Mapping[str, str]) -> str:
+    """Where an argument led to, if it names a program; links of folders followed, of files not.
+
+    An activated environment is found by its name on the PATH that the process was given.
+    """
+    if "/" not in argument:
+        folders = environ.get("PATH", "").split(os.pathsep)
+        found = (folder for folder in folders if os.path.isfile(f"{folder}/{argument}"))  # noqa: PTH113
+        argument = f"{next(found, '')}/{argument}"
+    folder, _, name = argument.rpartition("/")
+    start = "/" if argument.startswith("/") else str(process / "cwd")
+    return os.path.realpath(os.path.join(start, folder)) + f"/{name}"  # noqa: PTH118
+
+
+def _is_python(process: Path) -> bool:
+    # A shell in which the variable is exported imports nothing.
+    try:
+        return "python" in (process / "exe").readlink().name
+    except OSError:
+        return False
+
+
+def _environ(process: Path) -> dict[str, str]:
+    words = _text(process / "environ").split("\0")
+    return dict(word.split("=", 1) for word in words if "=" in word)
 
 
 def _command(process: Path) -> str:

@@ -277,6 +277,49 @@ def test_a_live_process_is_named(install: mini.Mini, tmp_path: Path) -> None:
     assert running_from(place_of(install)) == ()
 
 
+@pytest.mark.parametrize("how", ["relative", "activated", "linked"])
+def test_a_live_process_is_known_by_any_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    prefix = tmp_path / "env"
+    live = mini.make(tmp_path / "other", site=installs.environment(prefix))
+    (prefix / "bin").mkdir()
+    (prefix / "bin" / "python").symlink_to(sys.executable)
+    (tmp_path / "link").symlink_to(prefix)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{prefix / 'bin'}:{os.environ['PATH']}")
+    names = {
+        "relative": "env/bin/python",
+        "activated": "python",
+        "linked": f"{tmp_path}/link/bin/python",
+    }
+    command = [names[how], "-S", "-c", "print(1, flush=True); input()"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        refused(live, rf"{process.pid} .*was started as {names[how]}", target=str(prefix))
+        process.communicate(b"\n")
+    with subprocess.Popen(["sleep", "60", "python"]) as other:
+        assert isinstance(live.apply(target=str(prefix)), perform.Applied)
+        other.terminate()
+
+
+def test_a_process_with_the_site_on_its_path_is_named(
+    install: mini.Mini, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", f"/nowhere:{install.site}")
+    command = [sys.executable, "-S", "-c", "print(1, flush=True); input()"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        refused(install, rf"{process.pid} .*has {install.site} on its PYTHONPATH")
+        process.communicate(b"\n")
+    # It is exported in a shell, and no Python runs there.
+    with subprocess.Popen(["sleep", "60"]) as other:
+        assert isinstance(install.apply(), perform.Applied)
+        other.terminate()
+
+
 def test_a_process_that_has_vllm_loaded_is_named(install: mini.Mini) -> None:
     library = install.site / "vllm" / "_C.so"
     library.write_bytes(b"\0" * 4096)
