@@ -166,7 +166,8 @@ def test_no_file_knows_the_machine_it_was_written_on(name: str) -> None:
     assert _MACHINE.findall(text) == []
 
 
-@pytest.mark.parametrize("name", TEXT)
+# The licence shows what a header looks like, and is nobody's.
+@pytest.mark.parametrize("name", [name for name in TEXT if name != "LICENSE"])
 def test_no_file_carries_the_header_of_another_project(name: str) -> None:
     assert _FOREIGN.findall((checkout.ROOT / name).read_text("utf-8")) == []
 

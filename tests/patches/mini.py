@@ -8,8 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import pytest
+
+from ddtree.analyzers.errors import ConflictError
 from ddtree.patches import perform
 from ddtree.patches.perform import Options, Outcome
+from ddtree.patches.place import Place
 from ddtree.patches.plan import Plan
 from ddtree.patches.status import Status
 from tests.analyzers.targets import installs
@@ -195,3 +199,23 @@ def snapshot(root: Path) -> dict[str, tuple[int, bytes | str, dict[str, bytes]]]
         xattrs = {name: os.getxattr(path, name, follow_symlinks=False) for name in names}
         found[path.relative_to(root).as_posix()] = (mode, content, xattrs)
     return found
+
+
+def place_of(install: Mini, prefix: Path | None = None) -> Place:
+    """The place of an install, without an interpreter."""
+    return Place(install.site, install.site, install.site / "vllm", prefix, None)
+
+
+def applied(install: Mini) -> Mini:
+    """The install, after it was patched."""
+    assert isinstance(install.apply(), perform.Applied)
+    return install
+
+
+def refused(install: Mini, match: str, **changes: object) -> None:
+    """Check that it is refused with such a message, and that nothing was written."""
+    before = installs.snapshot(install.site)
+    with pytest.raises(ConflictError, match=match):
+        install.apply(**changes)
+    assert installs.snapshot(install.site) == before
+    assert not list(install.state.rglob("*.json"))
