@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TypeGuard
 
+from .evaluate import positional
 from .module import FunctionNode
 from .program import ClassRef
 from .reach import Edge, Reach, Reached
@@ -289,9 +290,17 @@ def _passed(
         for argument in [*call.args, *(word.value for word in call.keywords)]
     }
     for edge in edges:
+        if edge.handed is not None:
+            own = positional(reached.function.node)
+            taken = {name for name, place in edge.handed if own[place] in names}
+            if taken:
+                yield edge.target, taken
+            continue
         call = calls.get(id(edge.site))
         if call is not None and id(edge.site) not in decorators:
-            parameters = _parameters(call, edge.target, names, flow, _named(scope, receivers, call))
+            spread = _spread_out(call, scope)
+            named = _named(scope, receivers, call)
+            parameters = _parameters(spread, edge.target, names, flow, named)
             if parameters:
                 yield edge.target, parameters
         elif names and id(edge.site) in decorators:
@@ -301,6 +310,18 @@ def _passed(
             handed[id(edge.site)], edge.target, names, flow, False
         ):
             yield edge.target, _all_parameters(edge.target)
+
+
+def _spread_out(call: ast.Call, scope: Scope) -> ast.Call:
+    """A call with the elements of a tuple in the place of `*arguments`, if it is made once."""
+    arguments: list[ast.expr] = []
+    for argument in call.args:
+        made = []
+        if isinstance(argument, ast.Starred) and isinstance(argument.value, ast.Name):
+            made = scope.locals.get(argument.value.id, [])
+        tuples = [one for one in made if isinstance(one, ast.Tuple)]
+        arguments += tuples[0].elts if len(made) == len(tuples) == 1 else [argument]
+    return ast.Call(call.func, arguments, call.keywords)
 
 
 def _callee(call: ast.Call) -> ast.expr:
