@@ -50,7 +50,8 @@ class _Study:
         source = target.source
         self._program = Program(source.files(), source.read, PACKAGE)
         self._receivers = Receivers(self._program)
-        self._examiner = Examiner(self._program, self._receivers)
+        edited = sorted({path for found in target.siblings for path in found.importers})
+        self._examiner = Examiner(self._program, self._receivers, tuple(edited))
 
     def run(self) -> tuple[Report, RecordCheck]:
         source = self._target.source

@@ -54,7 +54,7 @@ class Region:
 
 
 @dataclass(frozen=True, slots=True)
-class _Flow:
+class Flow:
     """How values are followed in one function."""
 
     # The function belongs to the engine's own class, whose logits are the target's.
@@ -63,6 +63,10 @@ class _Flow:
     decisions: bool
     # Attributes that hold logits in instances of some class, by name alone.
     attributes: frozenset[str] = frozenset()
+    # What is followed came out of calls (their callees, by identity), and may be called anything.
+    results: frozenset[int] | None = None
+    # Callees whose code is known: what they return is known from that, not from their arguments.
+    opened: frozenset[int] = frozenset()
 
 
 def follow_logits(
@@ -99,12 +103,12 @@ def _follow(
     region.tainted.update((reached, set()) for reached in own)
     while queue:
         reached = queue.popleft()
-        flow = _Flow(reached in own, decisions, region.attribute_names)
+        flow = Flow(reached in own, decisions, region.attribute_names)
         names = region.tainted[reached] | _held(region, reached)
-        names = _spread(reached, receivers, names, flow)
+        names = spread(reached, receivers, names, flow)
         region.tainted[reached] = names
         queue.extend(_keep_attributes(region, reach, receivers, reached, names, flow))
-        for target, parameters in _passed(reach.edges[reached], reached, receivers, names, flow):
+        for target, parameters in passed(reach.edges[reached], reached, receivers, names, flow):
             known = region.tainted.get(target)
             if known is None or not parameters <= known:
                 region.tainted[target] = (known or set()) | parameters
@@ -127,14 +131,14 @@ def _keep_attributes(
     receivers: Receivers,
     reached: Reached,
     names: set[str],
-    flow: _Flow,
+    flow: Flow,
 ) -> list[Reached]:
     """Note what a function stores in objects; the functions that have to be seen again for that.
 
     The engine's own instance holds everything, and is left out.
     """
     again: list[Reached] = []
-    found = set(_set_on_others(reached, receivers, names, flow))
+    found = set(set_on_others(reached, receivers, names, flow))
     if reached.receiver is not None and not flow.seeded:
         kept = region.attributes.setdefault(reached.receiver.key, set())
         new = {name.removeprefix("self.") for name in names if name.startswith("self.")} - kept
@@ -150,8 +154,8 @@ def _keep_attributes(
     return again
 
 
-def _set_on_others(
-    reached: Reached, receivers: Receivers, names: set[str], flow: _Flow
+def set_on_others(
+    reached: Reached, receivers: Receivers, names: set[str], flow: Flow
 ) -> Iterable[str]:
     """The attributes of other objects that a function sets to logits: `state.scores = logits`."""
     for store in receivers.scope(reached.function, reached.receiver).mentions.stores:
@@ -159,29 +163,30 @@ def _set_on_others(
         for target in targets:
             if not isinstance(target, ast.Attribute) or _is_own(target) or store.value is None:
                 continue
-            if isinstance(target.ctx, ast.Store) and _is_tainted(store.value, names, flow):
+            if isinstance(target.ctx, ast.Store) and is_tainted(store.value, names, flow):
                 yield target.attr
 
 
-def _spread(reached: Reached, receivers: Receivers, names: set[str], flow: _Flow) -> set[str]:
+def spread(reached: Reached, receivers: Receivers, names: set[str], flow: Flow) -> set[str]:
     """Close the set of tainted names over the function's assignments."""
     scope = receivers.scope(reached.function, reached.receiver)
     found = set(names)
     if flow.seeded:
         found |= {node.id for node in scope.mentions.names if node.id in SEEDS}
-    if flow.seeded or names:
+    if flow.results is None and (flow.seeded or names):
         found |= SEEDS & set(scope.locals)
     while True:
         before = len(found)
         for store in scope.mentions.stores:
             if store.value is None:
                 continue
-            if not (flow.seeded or flow.attributes or _read(store.value) & found):
+            anything = flow.seeded or flow.attributes or flow.results
+            if not (anything or _read(store.value) & found):
                 continue
-            if not _is_tainted(store.value, found, flow):
+            if not is_tainted(store.value, found, flow):
                 continue
             targets = store.targets if isinstance(store, ast.Assign) else [store.target]
-            found.update(_bound_names(targets))
+            found.update(bound_names(targets))
         if len(found) == before:
             return found
 
@@ -198,7 +203,8 @@ def _read(value: ast.expr) -> frozenset[str]:
     return frozenset(found)
 
 
-def _bound_names(targets: Sequence[ast.expr]) -> Iterable[str]:
+def bound_names(targets: Sequence[ast.expr]) -> Iterable[str]:
+    """The names that an assignment writes to, attributes of `self` as `self.name`."""
     for target in targets:
         parts = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
         for part in parts:
@@ -208,7 +214,7 @@ def _bound_names(targets: Sequence[ast.expr]) -> Iterable[str]:
             elif _is_own(holder):
                 yield f"self.{holder.attr}"
             elif isinstance(holder, ast.Tuple | ast.List):
-                yield from _bound_names([holder])
+                yield from bound_names([holder])
 
 
 def _is_own(node: ast.AST) -> TypeGuard[ast.Attribute]:
@@ -221,10 +227,10 @@ def _is_own(node: ast.AST) -> TypeGuard[ast.Attribute]:
 
 def holds_logits(expression: ast.expr, names: set[str]) -> bool:
     """Whether a value is made of what some names hold."""
-    return _is_tainted(expression, names, _Flow(seeded=False, decisions=True))
+    return is_tainted(expression, names, Flow(seeded=False, decisions=True))
 
 
-def _is_tainted(expression: ast.expr, names: set[str], flow: _Flow) -> bool:
+def is_tainted(expression: ast.expr, names: set[str], flow: Flow) -> bool:
     """Whether a value is made of logits; in the engine's class only torch carries them on.
 
     What the engine gets back from a sampler is a decision, not logits any more.
@@ -240,6 +246,12 @@ def _is_tainted(expression: ast.expr, names: set[str], flow: _Flow) -> bool:
             return True
         if flow.seeded and isinstance(node, ast.Attribute) and node.attr in SEEDS:
             return True
+        if flow.results is not None and isinstance(node, ast.Call):
+            called = id(callee(node))
+            if called in flow.results:
+                return True
+            if called in flow.opened:
+                continue
         if flow.seeded and isinstance(node, ast.Call):
             if isinstance(node.func, ast.Attribute) and node.func.attr == PRODUCER:
                 return True
@@ -276,12 +288,12 @@ def _is_tensor_call(node: ast.Call) -> bool:
     return isinstance(root, ast.Name) and root.id in MODULES
 
 
-def _passed(
-    edges: list[Edge], reached: Reached, receivers: Receivers, names: set[str], flow: _Flow
+def passed(
+    edges: list[Edge], reached: Reached, receivers: Receivers, names: set[str], flow: Flow
 ) -> Iterable[tuple[Reached, set[str]]]:
     """Every callee that is handed logits, with the parameters that hold them there."""
     scope = receivers.scope(reached.function, reached.receiver)
-    calls = {id(_callee(call)): call for call in scope.mentions.calls}
+    calls = {id(callee(call)): call for call in scope.mentions.calls}
     marks = reached.function.node.decorator_list
     decorators = {id(node) for mark in marks for node in ast.walk(mark)}
     handed = {
@@ -324,8 +336,8 @@ def _spread_out(call: ast.Call, scope: Scope) -> ast.Call:
     return ast.Call(call.func, arguments, call.keywords)
 
 
-def _callee(call: ast.Call) -> ast.expr:
-    # `kernel[grid](...)` calls what is subscripted.
+def callee(call: ast.Call) -> ast.expr:
+    """What is called, or launched: `kernel[grid](...)` calls what is subscripted."""
     return call.func.value if isinstance(call.func, ast.Subscript) else call.func
 
 
@@ -337,7 +349,7 @@ def _named(scope: Scope, receivers: Receivers, call: ast.Call) -> bool:
 
 
 def _parameters(
-    call: ast.Call, target: Reached, names: set[str], flow: _Flow, named: bool
+    call: ast.Call, target: Reached, names: set[str], flow: Flow, named: bool
 ) -> set[str]:
     arguments = target.function.node.args
     positional = [argument.arg for argument in [*arguments.posonlyargs, *arguments.args]]
@@ -345,7 +357,7 @@ def _parameters(
         positional = positional[1:]
     found: set[str] = set()
     for place, value in enumerate(call.args):
-        if not _is_tainted(value, names, flow):
+        if not is_tainted(value, names, flow):
             continue
         if isinstance(value, ast.Starred):
             return _all_parameters(target)
@@ -354,7 +366,7 @@ def _parameters(
         elif arguments.vararg is not None:
             found.add(arguments.vararg.arg)
     for word in call.keywords:
-        if _is_tainted(word.value, names, flow):
+        if is_tainted(word.value, names, flow):
             if word.arg is None:
                 return _all_parameters(target)
             found.add(word.arg)

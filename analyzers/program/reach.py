@@ -16,7 +16,6 @@ from typing import TypeVar
 from ..result import Call
 from .program import ClassRef, FunctionRef, ModuleRef, Program
 from .receivers import Receivers, Scope
-from .wrappers import Wrappers
 
 # Python 3.11 has no syntax for the parameter of a single function.
 _Mention = TypeVar("_Mention", ast.Name, ast.Attribute)
@@ -51,6 +50,11 @@ class Reached:
         while at is not None:
             yield at
             at = at.via
+
+    @property
+    def wrapper(self) -> Reached | None:
+        """The nearest function on the way that runs in place of another one."""
+        return next((one for one in self.chain() if one.function.wraps is not None), None)
 
     @property
     def entry(self) -> Reached:
@@ -97,7 +101,6 @@ class Reach:
         self._program = program
         self._receivers = receivers
         self._queue: deque[Reached] = deque()
-        self._wrappers = Wrappers(program)
         self._seen: dict[tuple[int, tuple[str, str] | None], Reached] = {}
         self._instantiated: dict[tuple[str, str], ClassRef] = {}
         self._subclasses: dict[tuple[str, str], list[ClassRef]] = defaultdict(list)
@@ -112,6 +115,17 @@ class Reach:
         """Follow everything that the entry functions call or mention; may be called again."""
         for function, receiver in entries:
             self._push(function, receiver, None, None)
+        self._drain()
+
+    def run_wrappers(self, functions: Iterable[FunctionRef]) -> None:
+        """Follow what runs in place of functions that are not followed themselves."""
+        for function in functions:
+            entry = Reached(function, None, None, function.node.lineno, 0)
+            for wrap in self._receivers.wrappers.of(function).wraps:
+                self._push(wrap.function, None, entry, wrap.site, wrap.handed)
+        self._drain()
+
+    def _drain(self) -> None:
         while self._queue and len(self.functions) < MAX_FUNCTIONS:
             reached = self._queue.popleft()
             self.functions.append(reached)
@@ -167,7 +181,7 @@ class Reach:
             self._attribute(scope, site, reached)
         for call in scope.mentions.calls:
             self._call(scope, call, reached)
-        for wrap in self._wrappers.of(reached.function).wraps:
+        for wrap in self._receivers.wrappers.of(reached.function).wraps:
             self._push(wrap.function, None, reached, wrap.site, wrap.handed)
 
     def _mentions(self, scope: Scope) -> tuple[list[_Static], list[ast.Attribute]]:
@@ -179,7 +193,7 @@ class Reach:
             # `Class.method` names the class, but makes no instance of it.
             bases = {id(attribute.value) for attribute in scope.mentions.attributes}
             # Decorators that were followed are known by what they do, not by what they mention.
-            followed = self._wrappers.of(scope.function).followed
+            followed = self._receivers.wrappers.of(scope.function).followed
             wrapped = scope.function.wraps
             for name in _distinct(scope, scope.mentions.names):
                 for meant in self._receivers.meanings(scope, name):

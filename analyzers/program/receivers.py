@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from .module import FunctionNode, Import, Module, imported_names
 from .program import ClassRef, FunctionRef, ModuleRef, Program, Resolved
 from .survey import Survey, survey
+from .wrappers import Wrappers
 
 # A type is followed through at most so many assignments.
 MAX_STEPS = 6
@@ -64,6 +65,7 @@ class Receivers:
 
     def __init__(self, program: Program) -> None:
         self.program = program
+        self.wrappers = Wrappers(program)
         self._attributes: dict[tuple[str, str], dict[str, list[tuple[FunctionRef, ast.expr]]]] = {}
         self._held: dict[tuple[tuple[str, str], str], tuple[ClassRef, ...]] = {}
         self._scopes: dict[tuple[int, tuple[str, str] | None], Scope] = {}
