@@ -159,12 +159,24 @@ def set_on_others(
 ) -> Iterable[str]:
     """The attributes of other objects that a function sets to logits: `state.scores = logits`."""
     for store in receivers.scope(reached.function, reached.receiver).mentions.stores:
-        targets = store.targets if isinstance(store, ast.Assign) else [store.target]
-        for target in targets:
-            if not isinstance(target, ast.Attribute) or _is_own(target) or store.value is None:
+        for target, value in _pairs(store):
+            if not isinstance(target, ast.Attribute) or _is_own(target):
                 continue
-            if isinstance(target.ctx, ast.Store) and is_tainted(store.value, names, flow):
+            if isinstance(target.ctx, ast.Store) and is_tainted(value, names, flow):
                 yield target.attr
+
+
+def _pairs(store: ast.Assign | ast.AnnAssign) -> Iterable[tuple[ast.expr, ast.expr]]:
+    """What is assigned to what; `a.x, b.y = f()` gives the whole value to each."""
+    targets = store.targets if isinstance(store, ast.Assign) else [store.target]
+    for target in targets:
+        if store.value is None:
+            continue
+        parts = target.elts if isinstance(target, ast.Tuple) else [target]
+        values: list[ast.expr] = [store.value] * len(parts)
+        if isinstance(store.value, ast.Tuple) and len(store.value.elts) == len(parts) > 1:
+            values = store.value.elts
+        yield from zip(parts, values, strict=True)
 
 
 def spread(reached: Reached, receivers: Receivers, names: set[str], flow: Flow) -> set[str]:
