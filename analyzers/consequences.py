@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterable, Iterator, Set
 from typing import TYPE_CHECKING
 
-from .program.program import ClassRef, FunctionRef, Program
+from .program.program import ClassRef, FunctionRef, Program, dotted_name
 from .program.reach import Reach, Reached
 from .program.receivers import Receivers
 from .program.results import follow_results
@@ -83,7 +83,7 @@ def wrapped_attention(
 ) -> Iterator[FunctionRef]:
     """Functions of attention that an edit wraps: layers are chosen at run time, not called."""
     for path in edited:
-        name = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        name = dotted_name(path)
         module = program.module(name) if "attention" in name.split(".") else None
         for node in module.tree.body if module else ():
             owner = ClassRef(module, node) if module and isinstance(node, ast.ClassDef) else None

@@ -9,6 +9,7 @@ from functools import cache
 
 import libcst as cst
 
+from .conditions import condition_of
 from .consequences import tree_commits, tree_masks, wrapped_attention
 from .engines import Engine
 from .program.dataflow import Region, follow_logits
@@ -39,6 +40,8 @@ class Hit:
     finding: Finding
     quote: str
     calls: tuple[Call, ...]
+    # When it does not run although it is reached; empty if no such condition is known.
+    condition: str = ""
 
 
 def make_hit(rule: Rule, reached: Reached, finding: Finding) -> Hit:
@@ -53,6 +56,7 @@ def make_hit(rule: Rule, reached: Reached, finding: Finding) -> Hit:
         finding,
         function.module.line(finding.line),
         reached.calls(),
+        condition_of(reached),
     )
 
 

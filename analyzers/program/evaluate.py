@@ -8,57 +8,33 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
-from .module import FunctionNode, Module
+from .module import Module
 from .program import ClassRef, FunctionRef, ModuleRef, Program
 from .registered import registered
+from .values import (
+    Closure,
+    Constant,
+    Copying,
+    Instance,
+    Table,
+    Value,
+    Words,
+    as_function,
+    compared,
+    defaults,
+    home_of,
+    matched,
+    matches_case,
+    named_only,
+    positional,
+)
 
 # A decorator is a few calls deep; more is not a decorator's business.
 MAX_CALLS = 12
+
+
 MAX_VALUES = 8
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Constant:
-    """A literal."""
-
-    value: object
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Closure:
-    """A function with the values of the names around it."""
-
-    function: FunctionRef
-    names: Mapping[str, Value] = field(default_factory=dict)
-    # Values that it is called with before all others: a bound instance, or those of `partial`.
-    first: tuple[Value | None, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Table:
-    """A dictionary that is written out in a module."""
-
-    module: Module
-    node: ast.Dict
-    names: Mapping[str, Value]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Instance:
-    """An object of a class, with the attributes that its constructor sets."""
-
-    cls: ClassRef
-    attributes: dict[str, Value]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Copying:
-    """What `functools.wraps(f)` makes: a decorator that hands back what it is given."""
-
-
-Value = Constant | Closure | Table | Instance | Copying | ClassRef | ModuleRef
 
 
 class Evaluator:
@@ -68,37 +44,42 @@ class Evaluator:
         self._program = program
         self._depth = 0
 
-    def expression(
-        self, module: Module, node: ast.expr, names: Mapping[str, Value]
-    ) -> list[Value]:
+    def expression(self, module: Module, node: ast.expr, names: Mapping[str, Value]) -> list[Value]:
         """The values that an expression may have; `names` are those of the function around it."""
         match node:
             case ast.Constant(value=value):
                 return [Constant(value)]
             case ast.Name(id=name):
                 return [names[name]] if name in names else self._global(module, name)
-            case ast.Attribute(value=base, attr=attr):
-                found = self.expression(module, base, names)
-                return [one for value in found for one in self._attribute(value, attr)]
-            case ast.Call():
-                return self._called(module, node, names)
-            case ast.Subscript(value=base, slice=key):
-                keys = self.expression(module, key, names)
-                tables = self.expression(module, base, names)
-                return [one for table in tables for one in self._entry(module, table, keys)]
-            case ast.IfExp(test=test, body=body, orelse=orelse):
-                decided = self._decide(module, test, names)
-                ways = [body] * (decided is not False) + [orelse] * (decided is not True)
-                return [one for way in ways for one in self.expression(module, way, names)]
-            case ast.BoolOp(values=values):
-                return [one for way in values for one in self.expression(module, way, names)]
-            case ast.NamedExpr(value=value):
-                return self.expression(module, value, names)
             case ast.Lambda():
                 return [Closure(FunctionRef(module, as_function(node)), names)]
             case ast.Dict():
                 return [Table(module, node, names)]
-        return []
+            case ast.Call():
+                return self._called(module, node, names)
+        return list(self._part(module, node, names))
+
+    def _part(self, module: Module, node: ast.expr, names: Mapping[str, Value]) -> Iterator[Value]:
+        """The values of an expression that picks one of others, or a part of one."""
+        match node:
+            case ast.Attribute(value=base, attr=attr):
+                for value in self.expression(module, base, names):
+                    yield from self._attribute(value, attr)
+            case ast.Subscript(value=base, slice=key):
+                keys = self.expression(module, key, names)
+                for table in self.expression(module, base, names):
+                    yield from self._entry(table, keys)
+            case ast.IfExp(test=test, body=body, orelse=orelse):
+                decided = self._decide(module, test, names)
+                if decided is not False:
+                    yield from self.expression(module, body, names)
+                if decided is not True:
+                    yield from self.expression(module, orelse, names)
+            case ast.BoolOp(values=values):
+                for way in values:
+                    yield from self.expression(module, way, names)
+            case ast.NamedExpr(value=value):
+                yield from self.expression(module, value, names)
 
     def call(self, value: Value, arguments: Sequence[Value | None], words: Words) -> list[Value]:
         """What calling a value may return; None stands for an argument that is not known."""
@@ -122,24 +103,26 @@ class Evaluator:
         """The names that hold something known once the statements of a function have run."""
         names = dict(closure.names)
         parameters = positional(closure.function.node)
-        for name in [*parameters, *_others(closure.function.node)]:
+        for name in [*parameters, *named_only(closure.function.node)]:
             names.pop(name, None)
-        names.update(_matched(parameters, closure.first))
+        names.update(matched(parameters, closure.first))
         list(self._statements(closure.function.module, closure.function.node.body, names))
         return names
 
-    def _run(self, closure: Closure, arguments: Sequence[Value | None], words: Words) -> list[Value]:
+    def _run(
+        self, closure: Closure, arguments: Sequence[Value | None], words: Words
+    ) -> list[Value]:
         node, module = closure.function.node, closure.function.module
         names = dict(closure.names)
         parameters = positional(node)
-        for name in [*parameters, *_others(node)]:
+        for name in [*parameters, *named_only(node)]:
             names.pop(name, None)
-        for argument, default in _defaults(node):
+        for argument, default in defaults(node):
             if found := self.expression(module, default, {}):
                 names[argument] = found[0]
-        names.update(_matched(parameters, arguments))
+        names.update(matched(parameters, arguments))
         names.update({name: value for name, value in words.items() if name in parameters})
-        names.update({name: value for name, value in words.items() if name in _others(node)})
+        names.update({name: value for name, value in words.items() if name in named_only(node)})
         returned = list(self._statements(module, node.body, names))
         return [value for value in returned if value is not None][:MAX_VALUES]
 
@@ -186,7 +169,7 @@ class Evaluator:
             case ast.Match(subject=subject, cases=cases):
                 known = self.expression(module, subject, names)
                 for case in cases:
-                    decided = _matches(case, known)
+                    decided = matches_case(case, known)
                     if decided is not False:
                         yield case.body, decided is True
                     if decided is True:
@@ -226,17 +209,10 @@ class Evaluator:
                 if isinstance(holder, Instance) and found:
                     holder.attributes[target.attr] = found[0]
 
-    def _called(
-        self, module: Module, node: ast.Call, names: Mapping[str, Value]
-    ) -> list[Value]:
+    def _called(self, module: Module, node: ast.Call, names: Mapping[str, Value]) -> list[Value]:
         if (made := self._made(module, node, names)) is not None:
             return made
-        arguments: list[Value | None] = []
-        for argument in node.args:
-            if isinstance(argument, ast.Starred):
-                break
-            found = self.expression(module, argument, names)
-            arguments.append(found[0] if found else None)
+        arguments = list(self._arguments(module, node, names))
         words = {
             word.arg: found[0]
             for word in node.keywords
@@ -245,16 +221,25 @@ class Evaluator:
         if isinstance(node.func, ast.Attribute) and node.func.attr in {"get", "__getitem__"}:
             for table in self.expression(module, node.func.value, names):
                 if isinstance(table, Table):
-                    keys = [one for one in arguments[:1] if one is not None]
-                    default = [one for one in arguments[1:2] if one is not None]
-                    return self._entry(module, table, keys) or default
+                    keys, default = arguments[:1], arguments[1:2]
+                    return self._entry(table, keys) or [one for one in default if one is not None]
         called = self.expression(module, node.func, names)
         returned = [one for value in called for one in self.call(value, arguments, words)]
-        if returned or not called:
+        if returned:
             return returned
         # A registry that is more than a table: what is registered under the constant it is given.
-        keys = [one for one in arguments if isinstance(one, Constant)]
-        return [one for value in called for one in self._registered(_home(value, module), keys)]
+        return [
+            one for value in called for one in self._registered(home_of(value, module), arguments)
+        ]
+
+    def _arguments(
+        self, module: Module, node: ast.Call, names: Mapping[str, Value]
+    ) -> Iterator[Value | None]:
+        for argument in node.args:
+            if isinstance(argument, ast.Starred):
+                return
+            found = self.expression(module, argument, names)
+            yield found[0] if found else None
 
     def _made(
         self, module: Module, node: ast.Call, names: Mapping[str, Value]
@@ -308,11 +293,9 @@ class Evaluator:
             module = self._program.module(value.name)
             if module is not None and name in module.definitions:
                 return self._global(module, name)
+        if isinstance(value, ModuleRef | ClassRef):
             found = self._program.member(value, name)
             return [Closure(found) if isinstance(found, FunctionRef) else found] if found else []
-        if isinstance(value, ClassRef):
-            method = self._program.method(value, name)
-            return [Closure(method)] if method else []
         return []
 
     def method(self, value: Instance, name: str) -> Closure | None:
@@ -329,32 +312,28 @@ class Evaluator:
             self._run(constructor, [made, *arguments], words)
         return made
 
-    def _entry(self, module: Module, table: Value, keys: Sequence[Value]) -> list[Value]:
+    def _entry(self, table: Value, keys: Sequence[Value | None]) -> list[Value]:
         if not isinstance(table, Table):
             return []
         wanted = [key.value for key in keys if isinstance(key, Constant)]
         for key, value in zip(table.node.keys, table.node.values, strict=True):
             if isinstance(key, ast.Constant) and key.value in wanted:
                 return self.expression(table.module, value, table.names)
-        return self._registered(table.module, [key for key in keys if isinstance(key, Constant)])
+        return self._registered(table.module, keys)
 
-    def _registered(self, home: Module, keys: Iterable[Constant]) -> list[Value]:
-        return [
-            value
-            for key in keys
-            if isinstance(key.value, str)
-            for module, node in registered(self._program, home, key.value)
-            for value in (
-                [Closure(FunctionRef(module, node))]
-                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-                else self.expression(module, node, {})
-            )
-            if isinstance(value, Closure | Instance)
-        ]
+    def _registered(self, home: Module, keys: Iterable[Value | None]) -> list[Value]:
+        """The functions and objects that stand under a string around a module."""
+        found: list[Value] = []
+        for key in keys:
+            if isinstance(key, Constant) and isinstance(key.value, str):
+                for module, node in registered(self._program, home, key.value):
+                    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                        found.append(Closure(FunctionRef(module, node)))
+                    else:
+                        found += self.expression(module, node, {})
+        return [value for value in found if isinstance(value, Closure | Instance)]
 
-    def _decide(
-        self, module: Module, test: ast.expr, names: Mapping[str, Value]
-    ) -> bool | None:
+    def _decide(self, module: Module, test: ast.expr, names: Mapping[str, Value]) -> bool | None:
         match test:
             case ast.UnaryOp(op=ast.Not(), operand=operand):
                 decided = self._decide(module, operand, names)
@@ -362,85 +341,5 @@ class Evaluator:
             case ast.Compare(left=left, ops=[op], comparators=[right]):
                 here = self.expression(module, left, names)
                 there = self.expression(module, right, names)
-                return _compared(op, here, there) if len(here) == len(there) == 1 else None
+                return compared(op, here, there) if len(here) == len(there) == 1 else None
         return None
-
-
-Words = Mapping[str, Value]
-
-
-def as_function(node: ast.Lambda) -> ast.FunctionDef:
-    """A lambda as a function that returns its body."""
-    body = ast.copy_location(ast.Return(node.body), node.body)
-    made = ast.FunctionDef(name="<lambda>", args=node.args, body=[body], decorator_list=[])
-    return ast.copy_location(made, node)
-
-
-def positional(function: FunctionNode) -> list[str]:
-    """The parameters that can be given by position, in order."""
-    return [one.arg for one in [*function.args.posonlyargs, *function.args.args]]
-
-
-def _others(function: FunctionNode) -> list[str]:
-    every = [*function.args.kwonlyargs, function.args.vararg, function.args.kwarg]
-    return [one.arg for one in every if one is not None]
-
-
-def _matched(
-    parameters: Sequence[str], arguments: Sequence[Value | None]
-) -> dict[str, Value]:
-    pairs = zip(parameters, arguments, strict=False)
-    return {name: value for name, value in pairs if value is not None}
-
-
-def _defaults(function: FunctionNode) -> Iterator[tuple[str, ast.expr]]:
-    names = positional(function)
-    count = len(function.args.defaults)
-    yield from zip(names[len(names) - count :], function.args.defaults, strict=True)
-    for argument, default in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True):
-        if default is not None:
-            yield argument.arg, default
-
-
-def _home(value: Value, module: Module) -> Module:
-    """Where a registry is defined, so that what is registered is looked for around it."""
-    if isinstance(value, Closure):
-        return value.function.module
-    if isinstance(value, Instance):
-        return value.cls.module
-    return module
-
-
-def _compared(op: ast.cmpop, here: list[Value], there: list[Value]) -> bool | None:
-    left, right = here[0], there[0]
-    if isinstance(right, Table) and isinstance(left, Constant):
-        keys = [key.value for key in right.node.keys if isinstance(key, ast.Constant)]
-        if left.value in keys:
-            return {ast.In: True, ast.NotIn: False}.get(type(op))
-        return None
-    if not isinstance(right, Constant):
-        return None
-    if not isinstance(left, Constant):
-        # A function or an object is never None.
-        same = {ast.Is: False, ast.IsNot: True} if right.value is None else {}
-        return same.get(type(op))
-    if isinstance(op, ast.Eq | ast.Is):
-        return left.value == right.value
-    if isinstance(op, ast.NotEq | ast.IsNot):
-        return left.value != right.value
-    return None
-
-
-def _matches(case: ast.match_case, known: list[Value]) -> bool | None:
-    pattern = case.pattern
-    if isinstance(pattern, ast.MatchAs) and pattern.pattern is None:
-        return True if case.guard is None else None
-    options = pattern.patterns if isinstance(pattern, ast.MatchOr) else [pattern]
-    values = [
-        option.value.value
-        for option in options
-        if isinstance(option, ast.MatchValue) and isinstance(option.value, ast.Constant)
-    ]
-    if len(values) < len(options) or len(known) != 1 or not isinstance(known[0], Constant):
-        return None
-    return known[0].value in values and case.guard is None

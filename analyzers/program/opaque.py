@@ -11,9 +11,10 @@ import builtins
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from .dataflow import MODULES, Region, holds_logits
+from .dataflow import Region
 from .reach import Reach, Reached
 from .receivers import Receivers, Scope
+from .taint import MODULES, holds_logits
 
 
 @dataclass(frozen=True, slots=True)

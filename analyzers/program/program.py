@@ -181,12 +181,11 @@ class Program:
         """The modules of a package and of all below it whose bytes contain something."""
         folder = package.replace(".", "/")
         for path in sorted(self._paths):
-            if path.startswith(f"{folder}/") and path.endswith(".py"):
-                if self._contains(path, containing):
-                    name = path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-                    module = self.module(name)
-                    if module is not None:
-                        yield module
+            inside = path.startswith(f"{folder}/") and path.endswith(".py")
+            if inside and self._contains(path, containing):
+                module = self.module(dotted_name(path))
+                if module is not None:
+                    yield module
 
     def sources(self, package: str) -> Iterator[bytes]:
         """The bytes of the files that lie directly in a package, unparsed."""
@@ -374,6 +373,11 @@ class Program:
                 if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                     known.setdefault(node.name, node)
         return known
+
+
+def dotted_name(path: str) -> str:
+    """The module that a file defines."""
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
 def _merged(lines: list[list[ClassRef]]) -> Iterator[ClassRef]:

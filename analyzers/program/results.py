@@ -7,11 +7,12 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from .dataflow import Flow, bound_names, callee, is_tainted, passed, set_on_others, spread
-from .evaluate import positional
+from .arguments import passed
 from .reach import Reach, Reached
 from .receivers import Receivers
 from .survey import walk_code
+from .taint import Flow, bound_names, callee, is_tainted, set_on_others, spread
+from .values import positional
 
 
 @dataclass(slots=True, eq=False)

@@ -10,9 +10,10 @@ import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from .evaluate import Closure, Evaluator, Instance, Value, positional
+from .evaluate import Evaluator
 from .module import FunctionNode
 from .program import FunctionRef, Program
+from .values import Closure, Instance, Value, positional
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class Wrappers:
         return self._known[key][1]
 
     def _look(self, function: FunctionRef) -> Wrapped:
-        values: list[Value] = [Closure(function)]
+        values: Sequence[Value] = [Closure(function)]
         followed: set[int] = set()
         wraps: list[Wrap] = []
         for mark in reversed(function.node.decorator_list):
@@ -73,9 +74,12 @@ class Wrappers:
                 if isinstance(one, Closure | Instance)
             ]
             if made:
-                followed.update(id(node) for node in ast.walk(_callee(mark)))
                 values = made
-                wraps += [wrap for value in made for wrap in self._around(function, value, mark)]
+                around = [wrap for value in made for wrap in self._around(function, value, mark)]
+                wraps += around
+                # One that hands the function back may still keep what it is given.
+                if around or not _gives_functions(mark):
+                    followed.update(id(node) for node in ast.walk(_callee(mark)))
         return Wrapped(tuple(wraps), frozenset(followed))
 
     def _around(self, function: FunctionRef, value: Value, mark: ast.expr) -> Iterator[Wrap]:
@@ -170,6 +174,13 @@ def _rest(node: FunctionNode, first: int, function: FunctionRef) -> list[tuple[s
 
 def _callee(mark: ast.expr) -> ast.expr:
     return mark.func if isinstance(mark, ast.Call) else mark
+
+
+def _gives_functions(mark: ast.expr) -> bool:
+    given = (
+        [*mark.args, *(word.value for word in mark.keywords)] if isinstance(mark, ast.Call) else []
+    )
+    return not isinstance(mark, ast.Call) or not all(isinstance(one, ast.Constant) for one in given)
 
 
 def _is_star(argument: ast.expr, name: str) -> bool:

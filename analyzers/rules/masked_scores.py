@@ -17,9 +17,9 @@ from .rule import Example, Finding, Rule, Scope
 _FILLS = frozenset({"masked_fill", "masked_fill_"})
 _ATTENDS = frozenset({"scaled_dot_product_attention"})
 _SOFTMAX = frozenset({"softmax", "exp", "exp2"})
-_INFINITE = (
-    m.SimpleString(m.MatchRegex(r"[\"']-?inf(inity)?[\"']"))
-    | m.Attribute(attr=m.Name("inf") | m.Name("min") | m.Name("NINF"))
+_SUM = m.BinaryOperation(operator=m.Add())
+_INFINITE = m.SimpleString(m.MatchRegex(r"[\"']-?inf(inity)?[\"']")) | m.Attribute(
+    attr=m.Name("inf") | m.Name("min") | m.Name("NINF")
 )
 
 
@@ -126,9 +126,9 @@ def _masks(call: cst.Call) -> Iterator[cst.BaseExpression]:
     elif name in _ATTENDS:
         yield from plain[3:4]
         yield from (words[word] for word in ("attn_mask", "attn_bias") if word in words)
-    elif name in _SOFTMAX and plain and isinstance(plain[0], cst.BinaryOperation):
-        if isinstance(plain[0].operator, cst.Add):
-            yield from (plain[0].left, plain[0].right)
+    elif name in _SOFTMAX and plain and m.matches(plain[0], _SUM):
+        biased = cst.ensure_type(plain[0], cst.BinaryOperation)
+        yield from (biased.left, biased.right)
 
 
 def _name(function: cst.BaseExpression) -> str:
