@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from ..install.distribution import Distribution, distributions, owners
@@ -11,6 +12,7 @@ from ..install.entry_points import module_of, plugins_of
 from ..install.names import printable
 from ..install.owner import rank_owners, record_of
 from ..install.record import Record
+from ..install.unneeded import unneeded_modules
 from ..install.version import identity_of
 from ..result import Install, OtherInstall, Plugin
 from .directory import DirectorySource
@@ -37,7 +39,7 @@ def local_target(
     claims = rank_owners(_claims(place, search), source)
     record = None if place.editable or not claims else record_of(claims[0])
     beside = _Beside(search)
-    siblings = find_siblings(source, record, beside.read, parts)
+    siblings = find_siblings(source, record, beside.read, beside.own(_root(place)), parts)
     source.add({path: beside.paths[path] for found in siblings for path in found.files})
     distribution, version = _identity(place, claims)
     install = Install(
@@ -78,6 +80,12 @@ class _Beside:
             return None
         self.paths[path] = file
         return data
+
+    def own(self, root: Path) -> Callable[[], Iterable[str]]:
+        """Lists the modules at the root of `vllm` that nothing installed there requires."""
+        site = LocalSite(root)
+        near = [one for one in self._search.distributions if one.site.location == site.location]
+        return partial(unneeded_modules, site, near)
 
     def _top(self, name: str) -> Path | None:
         if name not in self._tops:

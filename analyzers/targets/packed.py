@@ -17,6 +17,7 @@ from ..install.distribution import distributions, owners
 from ..install.entry_points import module_of, plugins_of
 from ..install.names import printable
 from ..install.owner import rank_owners, record_of
+from ..install.unneeded import unneeded_modules
 from ..install.version import identity_of
 from ..result import Install, OtherInstall
 from .archive import Archive, ArchiveSite, ArchiveSource
@@ -79,7 +80,9 @@ def _target(name: str, path: Path, archive: Archive) -> Target:
     source = ArchiveSource(below, parts)
     claims = rank_owners(owners(found, _PACKAGE), source)
     record = record_of(claims[0]) if claims else None
-    siblings = find_siblings(source, record, partial(_read, ArchiveSite(below)), parts)
+    beside_it = ArchiveSite(below)
+    own = partial(unneeded_modules, beside_it, found)
+    siblings = find_siblings(source, record, partial(_read, beside_it), own, parts)
     beside = {path for sibling in siblings for path in sibling.files}
     source = ArchiveSource(below, parts | beside)
     distribution, version = identity_of(site, claims)

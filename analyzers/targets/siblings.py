@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..install.record import Record
@@ -44,19 +44,16 @@ class _Release:
         self._source = source
         self._edited = set(_edited(source, record))
         self._dependencies: dict[str, bool] = {}
-        self._own = _own_packages(record)
 
-    def importers(self) -> dict[str, dict[str, None]]:
-        """The files that import each top-level module which an edit may have brought, sorted."""
-        found: dict[str, dict[str, None]] = {}
+    def imported_by_edits(self) -> set[str]:
+        """The top-level modules that edited files import."""
+        return {name.partition(".")[0] for path in self._edited for name in self.imported(path)}
+
+    def edits_importing(self, name: str) -> Iterator[str]:
+        """The edited files that import a top-level module, by path."""
         for path in sorted(self._edited):
-            for module in self.imported(path):
-                found.setdefault(module.partition(".")[0], {})[path] = None
-        for name in self._own - found.keys():
-            if importers := dict.fromkeys(self._importing(name)):
-                found[name] = importers
-        foreign = found.keys() - {_PACKAGE, ""} - sys.stdlib_module_names
-        return {name: found[name] for name in sorted(foreign)}
+            if any(module.partition(".")[0] == name for module in self.imported(path)):
+                yield path
 
     def imported(self, path: str) -> Iterator[str]:
         """The modules of other packages that a file imports, by dotted name."""
@@ -69,11 +66,12 @@ class _Release:
     def needs(self, name: str) -> bool:
         """Whether the release imports a module without any edit: a dependency of it."""
         if name not in self._dependencies:
-            unedited = (path for path in self._importing(name) if path not in self._edited)
-            self._dependencies[name] = name not in self._own and next(unedited, None) is not None
+            unedited = (path for path in self.importing(name) if path not in self._edited)
+            self._dependencies[name] = next(unedited, None) is not None
         return self._dependencies[name]
 
-    def _importing(self, name: str) -> Iterator[str]:
+    def importing(self, name: str) -> Iterator[str]:
+        """The files that import a top-level module, by path."""
         wanted = name.encode()
         statement = re.compile(
             rb"^[ \t]*(?:from|import)[ \t]+" + re.escape(wanted) + rb"\b", re.MULTILINE
@@ -85,33 +83,39 @@ class _Release:
 
 
 def find_siblings(
-    source: Source, record: Record | None, read: Read, known: Iterable[str] = ()
+    source: Source,
+    record: Record | None,
+    read: Read,
+    own: Callable[[], Iterable[str]],
+    known: Iterable[str] = (),
 ) -> tuple[Sibling, ...]:
     """The packages that edited files of `vllm` import and the release does not, by name.
 
     What differs in size from the record was edited, and so was what it does not list. Where there
-    is no record, nothing tells an edit, and no package is followed.
+    is no record nothing tells an edit, and what nobody requires counts as an edit's.
 
     Args:
         source: the files of `vllm`.
         record: what its installer recorded.
         read: reads files beside `vllm`.
+        own: the modules beside `vllm` that are no dependencies; asked only without a record.
         known: packages that are part of the source already.
     """
-    if record is None:
-        return ()
-    release = _Release(source, record)
     skipped = {path.partition("/")[0].removesuffix(".py") for path in known}
+    skipped |= {_PACKAGE, ""} | sys.stdlib_module_names
+    release = _Release(source, record)
+    # A fork may come with a second package in the same distribution.
+    ours = set(own()) if record is None else _second_packages(record)
     found = []
-    for name, importers in release.importers().items():
-        if name not in skipped and not release.needs(name):
-            modules = {
-                module
-                for path in importers
-                for module in release.imported(path)
-                if module.partition(".")[0] == name
-            }
-            found.append(Sibling(name, tuple(importers), _closure(modules, release, read)))
+    for name in sorted((release.imported_by_edits() | ours) - skipped):
+        if name in ours:
+            importers = tuple(release.importing(name))
+        else:
+            importers = () if release.needs(name) else tuple(release.edits_importing(name))
+        if importers:
+            modules = [module for path in importers for module in release.imported(path)]
+            wanted = [module for module in modules if module.partition(".")[0] == name]
+            found.append(Sibling(name, importers, _closure(wanted, release, read)))
     return tuple(found)
 
 
@@ -123,14 +127,12 @@ def _edited(source: Source, record: Record | None) -> Iterator[str]:
                 yield path
 
 
-def _own_packages(record: Record | None) -> set[str]:
-    """The other top-level modules that the distribution of `vllm` itself brings."""
-    listed = record.entries if record is not None else ()
-    tops = {path.partition("/")[0] for path in listed if path.endswith(".py")}
-    return {top.removesuffix(".py") for top in tops if ".dist-info" not in top} - {_PACKAGE}
+def _second_packages(record: Record) -> set[str]:
+    tops = {path.partition("/")[0] for path in record.entries if path.endswith(".py")}
+    return {top.removesuffix(".py") for top in tops if top.removesuffix(".py").isidentifier()}
 
 
-def _closure(modules: Iterable[str], release: _Release, read: Read) -> tuple[str, ...]:
+def _closure(modules: Sequence[str], release: _Release, read: Read) -> tuple[str, ...]:
     """The files that importing some modules leads to, by path; empty where there are none."""
     found: dict[str, None] = {}
     tops = {module.partition(".")[0] for module in modules}
@@ -209,8 +211,10 @@ def remarks(siblings: Iterable[Sibling]) -> Iterator[str]:
             count = len(sibling.files)
             read = "1 file of it is" if count == 1 else f"{count} files of it are"
             yield (
-                f"{where}, edited since the install, {verb} {sibling.name}, a package beside "
-                f"vLLM: {read} read as part of the engine"
+                f"{where} {verb} {sibling.name}, a package beside vLLM: {read} read as part of "
+                "the engine"
             )
         else:
-            yield f"{where}, edited since the install, {verb} {sibling.name}, which is missing"
+            yield (
+                f"{where} {verb} {sibling.name}, which is missing: what depends on it cannot run"
+            )
