@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from .module import Module
+from .module import Module, imported_names
 from .program import ClassRef, FunctionRef, ModuleRef, Program
 from .registered import registered
 from .values import (
@@ -70,7 +70,7 @@ class Evaluator:
                 for table in self.expression(module, base, names):
                     yield from self._entry(table, keys)
             case ast.IfExp(test=test, body=body, orelse=orelse):
-                decided = self._decide(module, test, names)
+                decided = self.decide(module, test, names)
                 if decided is not False:
                     yield from self.expression(module, body, names)
                 if decided is not True:
@@ -141,6 +141,8 @@ class Evaluator:
                     return
                 case ast.FunctionDef():
                     self._define(module, statement, names)
+                case ast.Import() | ast.ImportFrom():
+                    self._import(module, statement, names)
                 case ast.Assign(targets=targets, value=value):
                     self._assign(module, targets, value, names)
                 case ast.AnnAssign(target=target, value=ast.expr() as value):
@@ -161,7 +163,7 @@ class Evaluator:
         """The bodies of a compound statement that may run, and whether one certainly does."""
         match statement:
             case ast.If(test=test, body=body, orelse=orelse):
-                decided = self._decide(module, test, names)
+                decided = self.decide(module, test, names)
                 if decided is not False:
                     yield body, decided is True
                 if decided is not True:
@@ -182,6 +184,14 @@ class Evaluator:
                     yield handler.body, False
             case ast.For(body=body) | ast.While(body=body):
                 yield body, False
+
+    def _import(
+        self, module: Module, statement: ast.Import | ast.ImportFrom, names: dict[str, Value]
+    ) -> None:
+        for name, bound in imported_names(statement, module.package):
+            found = self._program.imported(bound.module, bound.attribute)
+            if found is not None:
+                names[name] = Closure(found) if isinstance(found, FunctionRef) else found
 
     def _define(self, module: Module, node: ast.FunctionDef, names: dict[str, Value]) -> None:
         value: Value = Closure(FunctionRef(module, node), names)
@@ -333,10 +343,17 @@ class Evaluator:
                         found += self.expression(module, node, {})
         return [value for value in found if isinstance(value, Closure | Instance)]
 
-    def _decide(self, module: Module, test: ast.expr, names: Mapping[str, Value]) -> bool | None:
+    def decide(self, module: Module, test: ast.expr, names: Mapping[str, Value]) -> bool | None:
+        """Whether a condition certainly holds, or certainly does not; None if neither is known."""
         match test:
+            case ast.BoolOp(op=op, values=values):
+                ways = [self.decide(module, one, names) for one in values]
+                settles = isinstance(op, ast.Or)
+                if settles in ways:
+                    return settles
+                return None if None in ways else not settles
             case ast.UnaryOp(op=ast.Not(), operand=operand):
-                decided = self._decide(module, operand, names)
+                decided = self.decide(module, operand, names)
                 return None if decided is None else not decided
             case ast.Compare(left=left, ops=[op], comparators=[right]):
                 here = self.expression(module, left, names)

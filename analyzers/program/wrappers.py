@@ -91,12 +91,30 @@ class Wrappers:
         places = {name: place for place, name in enumerate(names)}
         through = list(self._handed_on(function, wrapper, places, site))
         yield from through
-        if isinstance(wrapper.function.node, ast.FunctionDef) and not _is_lambda(wrapper):
+        if not _is_lambda(wrapper) and not self._is_idle(function, wrapper):
             handed = [*places.items(), *_rest(wrapper.function.node, len(names), function)]
             # What it hands everything on to is followed with its own arguments, not from here.
             known = self._evaluator.enclosed(wrapper)
             bound = _bound(wrapper.function, known, function, drop=bool(through))
             yield Wrap(bound, site, tuple(handed))
+
+    def _is_idle(self, function: FunctionRef, wrapper: Closure) -> bool:
+        """Whether a wrapper certainly returns what the function alone returns."""
+        known = self._evaluator.enclosed(wrapper)
+        body = list(wrapper.function.node.body)
+        while body:
+            match body.pop(0):
+                case ast.If(test=test, body=then, orelse=orelse):
+                    decided = self._evaluator.decide(wrapper.function.module, test, known)
+                    if decided is None:
+                        return False
+                    body = [*(then if decided else orelse), *body]
+                case ast.Return(value=ast.Call(func=ast.Name(id=name))):
+                    held = known.get(name)
+                    return isinstance(held, Closure) and held.function.node is function.node
+                case ast.Return():
+                    return False
+        return False
 
     def _handed_on(
         self, function: FunctionRef, wrapper: Closure, places: dict[str, int], site: ast.expr
