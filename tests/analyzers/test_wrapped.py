@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from ddtree.analyzers.inspect import inspect_target
 from ddtree.analyzers.result import EnginePath, Stage, StageVerdict, Verdict
-from tests.analyzers import grafts, mini, plugins, reports
+from tests.analyzers import grafts, mini, overlay, plugins, reports
 from tests.analyzers.targets import installs
 
 
@@ -102,3 +103,37 @@ def test_a_dependency_of_the_release_is_not_read(tmp_path: Path) -> None:
 
     assert not any("torch" in note for note in report.notes)
     assert reports.by_path(report)[EnginePath.V1].verdict is Verdict.TREE
+
+
+def test_a_kept_report_is_dropped_when_the_package_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DDTREE_CACHE", str(tmp_path / "cache"))
+    place = grafts.install(tmp_path, grafts.LAYOUTS["table"], plugins.WALK)
+
+    def verdict() -> Verdict:
+        return inspect_target(str(place)).verdict
+
+    assert [verdict(), verdict()] == [Verdict.TREE, Verdict.TREE]
+    overlay.write(place, "graft/accept.py", plugins.CHAIN)
+    assert verdict() is Verdict.LINEAR
+    overlay.write(place, "graft/accept.py", plugins.WALK)
+    assert verdict() is Verdict.TREE
+    shutil.rmtree(place / "graft")
+    assert verdict() is Verdict.LINEAR
+    installs.write(place, grafts.LAYOUTS["table"] | {"graft/__init__.py": ""})
+    overlay.write(place, "graft/accept.py", plugins.WALK)
+    assert verdict() is Verdict.TREE
+
+
+def test_the_package_may_lie_inside_of_vllm(tmp_path: Path) -> None:
+    layout = {
+        path.replace("graft", "vllm/graft"): text.replace("graft", "vllm.graft")
+        for path, text in grafts.LAYOUTS["table"].items()
+    }
+    place = grafts.install(tmp_path, layout, plugins.WALK)
+    installs.write(place, {"vllm/graft/__init__.py": "", "vllm/graft/accept.py": plugins.WALK})
+    runner = (place / grafts.RUNNER).read_text().replace("from graft", "from vllm.graft")
+    overlay.write(place, grafts.RUNNER, runner)
+
+    assert verification(place) is StageVerdict.TREE
