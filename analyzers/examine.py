@@ -14,7 +14,7 @@ from .consequences import tree_commits, tree_masks, wrapped_attention
 from .engines import Engine
 from .program.dataflow import Region, follow_logits
 from .program.module import FunctionNode
-from .program.opaque import opaque_calls
+from .program.opaque import opaque_calls, opaque_decorators
 from .program.program import ClassRef, FunctionRef, Program
 from .program.reach import Reach, Reached
 from .program.receivers import Receivers
@@ -68,6 +68,8 @@ class Examiner:
     receivers: Receivers
     # The files of the engine that an edit made import a package beside it.
     edited: tuple[str, ...] = ()
+    # Packages that it imports and that are not there.
+    missing: frozenset[str] = frozenset()
     failures: dict[str, str] = field(default_factory=dict)
     # A method is reached through many receivers, and the trees of libcst are large: findings are
     # kept, and of the trees only the last.
@@ -120,7 +122,7 @@ class Examiner:
     def _opaque(
         self, sampling: Reach, logits: Region, deciding: set[Reached], cited: set[int]
     ) -> list[Hit]:
-        """Calls beside a found verifier that take the logits too and cannot be followed."""
+        """Calls beside a found verifier, and decorators around it, that cannot be followed."""
         functions = [reached for reached in sampling.functions if reached in deciding]
         return [
             Hit(
@@ -133,7 +135,10 @@ class Examiner:
                 call.text,
                 (),
             )
-            for call in opaque_calls(sampling, self.receivers, logits, functions)
+            for call in [
+                *opaque_calls(sampling, self.receivers, logits, functions),
+                *opaque_decorators(self.program, functions, self.missing),
+            ]
             if call.line not in cited
         ]
 
@@ -159,7 +164,7 @@ class Examiner:
     def _wider(self, engine: Engine, walks: list[Hit]) -> list[Hit]:
         """What a step reaches if it is followed into attention and cache management as well."""
         program = self.program.with_attention()
-        wider = Examiner(program, Receivers(program), self.edited)
+        wider = Examiner(program, Receivers(program), self.edited, self.missing)
         reach = Reach(program, wider.receivers)
         reach.run(_again(program, [*engine.sampling, *engine.forward]))
         reach.run_wrappers(wrapped_attention(program, wider.receivers, self.edited))

@@ -51,7 +51,8 @@ class _Study:
         self._program = Program(source.files(), source.read, PACKAGE)
         self._receivers = Receivers(self._program)
         edited = sorted({path for found in target.siblings for path in found.importers})
-        self._examiner = Examiner(self._program, self._receivers, tuple(edited))
+        missing = frozenset(found.name for found in target.siblings if not found.files)
+        self._examiner = Examiner(self._program, self._receivers, tuple(edited), missing)
 
     def run(self) -> tuple[Report, RecordCheck]:
         source = self._target.source

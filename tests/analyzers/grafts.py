@@ -266,6 +266,14 @@ def edited(runner: str, seam: str) -> str:
     return f"{head}{_GUARD}\n\n{hooked}"
 
 
+def released(root: Path, layout: dict[str, str], accept: str) -> Path:
+    """The same from a wheel of its own: the edits are on record, the package is a dependency."""
+    stock = mini.files(CHAIN)
+    files = stock | {RUNNER: edited(stock[RUNNER], "decide")}
+    site = installs.installed(root / "site-packages", files=files)
+    return installs.write(site, {"graft/__init__.py": "", "graft/accept.py": accept} | layout)
+
+
 def install(
     root: Path,
     layout: dict[str, str],

@@ -71,6 +71,16 @@ def test_a_package_that_is_gone_leaves_the_chain_and_is_named(tmp_path: Path) ->
     assert any(f"{grafts.RUNNER} imports graft, which is missing" in n for n in report.notes)
 
 
+def test_decorators_that_cannot_be_followed_leave_the_verdict_open(tmp_path: Path) -> None:
+    """Nothing tells the package from any dependency, so its code is not read."""
+    place = grafts.released(tmp_path, grafts.LAYOUTS["table"], plugins.WALK)
+
+    found = reports.by_path(reports.inspect(place))[EnginePath.V1].stages[Stage.VERIFICATION]
+
+    assert found.verdict is StageVerdict.UNKNOWN
+    assert "_seam('decide')" in found.reason
+
+
 def test_the_report_names_the_package_and_what_decides_which_code_runs(tmp_path: Path) -> None:
     place = grafts.install(tmp_path, grafts.LAYOUTS["table"], plugins.WALK)
 
