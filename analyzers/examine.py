@@ -9,10 +9,12 @@ from functools import cache
 
 import libcst as cst
 
+from .conditions import condition_of
+from .consequences import tree_commits, tree_masks, wrapped_attention
 from .engines import Engine
 from .program.dataflow import Region, follow_logits
 from .program.module import FunctionNode
-from .program.opaque import opaque_calls
+from .program.opaque import opaque_calls, opaque_decorators
 from .program.program import ClassRef, FunctionRef, Program
 from .program.reach import Reach, Reached
 from .program.receivers import Receivers
@@ -38,6 +40,8 @@ class Hit:
     finding: Finding
     quote: str
     calls: tuple[Call, ...]
+    # When it does not run although it is reached; empty if no such condition is known.
+    condition: str = ""
 
 
 def make_hit(rule: Rule, reached: Reached, finding: Finding) -> Hit:
@@ -52,6 +56,7 @@ def make_hit(rule: Rule, reached: Reached, finding: Finding) -> Hit:
         finding,
         function.module.line(finding.line),
         reached.calls(),
+        condition_of(reached),
     )
 
 
@@ -61,6 +66,10 @@ class Examiner:
 
     program: Program
     receivers: Receivers
+    # The files of the engine that an edit made import a package beside it.
+    edited: tuple[str, ...] = ()
+    # Packages that it imports and that are not there.
+    missing: frozenset[str] = frozenset()
     failures: dict[str, str] = field(default_factory=dict)
     # A method is reached through many receivers, and the trees of libcst are large: findings are
     # kept, and of the trees only the last.
@@ -79,10 +88,9 @@ class Examiner:
         forward = Reach(self.program, self.receivers, FORWARD_DEPTH, package)
         forward.run(engine.forward)
         hits = self._sampling(engine, sampling)
-        if supports(hits, Stage.VERIFICATION, StageVerdict.TREE):
-            hits += self._wider(engine, (Scope.ATTENTION, Scope.COMMIT))
-        elif supports(hits, Stage.DRAFTING, StageVerdict.TREE):
-            hits += self._wider(engine, (Scope.ATTENTION,))
+        walks = supports(hits, Stage.VERIFICATION, StageVerdict.TREE)
+        if walks or supports(hits, Stage.DRAFTING, StageVerdict.TREE):
+            hits += self._wider(engine, walks)
         return unique([*hits, *self._first(forward.functions, Scope.FORWARD)])
 
     def _sampling(self, engine: Engine, sampling: Reach) -> list[Hit]:
@@ -114,7 +122,7 @@ class Examiner:
     def _opaque(
         self, sampling: Reach, logits: Region, deciding: set[Reached], cited: set[int]
     ) -> list[Hit]:
-        """Calls beside a found verifier that take the logits too and cannot be followed."""
+        """Calls beside a found verifier, and decorators around it, that cannot be followed."""
         functions = [reached for reached in sampling.functions if reached in deciding]
         return [
             Hit(
@@ -127,7 +135,10 @@ class Examiner:
                 call.text,
                 (),
             )
-            for call in opaque_calls(sampling, self.receivers, logits, functions)
+            for call in [
+                *opaque_calls(sampling, self.receivers, logits, functions),
+                *opaque_decorators(self.program, functions, self.missing),
+            ]
             if call.line not in cited
         ]
 
@@ -150,18 +161,18 @@ class Examiner:
                 hits += self.apply(Scope.DRAFTING, reached, only=only)
         return hits
 
-    def _wider(self, engine: Engine, scopes: Iterable[Scope]) -> list[Hit]:
+    def _wider(self, engine: Engine, walks: list[Hit]) -> list[Hit]:
         """What a step reaches if it is followed into attention and cache management as well."""
         program = self.program.with_attention()
-        wider = Examiner(program, Receivers(program))
+        wider = Examiner(program, Receivers(program), self.edited, self.missing)
         reach = Reach(program, wider.receivers)
         reach.run(_again(program, [*engine.sampling, *engine.forward]))
-        hits = [hit for scope in scopes for hit in wider._reached(reach.functions, scope)]
+        reach.run_wrappers(wrapped_attention(program, wider.receivers, self.edited))
+        hits = tree_masks(reach, wider.receivers, wider.apply)
+        if walks:
+            hits += tree_commits(reach, wider.receivers, wider.apply, walks)
         self.failures.update(wider.failures | program.failures)
         return hits
-
-    def _reached(self, functions: Iterable[Reached], scope: Scope) -> list[Hit]:
-        return [hit for reached in functions for hit in self.apply(scope, reached)]
 
     def _first(self, functions: Iterable[Reached], scope: Scope) -> list[Hit]:
         """The findings in the nearest function that has any: one place says how it is done."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
@@ -50,7 +50,9 @@ class _Study:
         source = target.source
         self._program = Program(source.files(), source.read, PACKAGE)
         self._receivers = Receivers(self._program)
-        self._examiner = Examiner(self._program, self._receivers)
+        edited = sorted({path for found in target.siblings for path in found.importers})
+        missing = frozenset(found.name for found in target.siblings if not found.files)
+        self._examiner = Examiner(self._program, self._receivers, tuple(edited), missing)
 
     def run(self) -> tuple[Report, RecordCheck]:
         source = self._target.source
@@ -128,6 +130,7 @@ class _Study:
             notes=(
                 *target.notes,
                 *self._refused(),
+                *_conditions(hit for examined in found for hit in examined.hits),
                 *rebound_kernels(source, judge.evidence),
                 *compiled_verifiers(source),
             ),
@@ -159,6 +162,12 @@ def _has_trees(hits: list[Hit]) -> bool:
     return any(
         supports(hits, stage, StageVerdict.TREE) for stage in (Stage.DRAFTING, Stage.VERIFICATION)
     )
+
+
+def _conditions(hits: Iterable[Hit]) -> tuple[str, ...]:
+    """When the code that verifies trees leaves it to other code, each condition once."""
+    trees = supports(list(hits), Stage.VERIFICATION, StageVerdict.TREE)
+    return tuple(dict.fromkeys(hit.condition for hit in trees if hit.condition))
 
 
 def _version() -> str:

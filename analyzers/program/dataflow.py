@@ -11,27 +11,15 @@ steps, drafting among them, are handed tokens too.
 
 from __future__ import annotations
 
-import ast
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import lru_cache
-from typing import TypeGuard
 
-from .module import FunctionNode
+from .arguments import passed
 from .program import ClassRef
-from .reach import Edge, Reach, Reached
-from .receivers import Receivers, Scope
-from .survey import parts_of, walk_code
-
-# What the field calls a target's output; an engine's method that has one holds the target's.
-SEEDS = frozenset({"logits", "probs", "logprobs"})
-# The method by which every model of vLLM turns hidden states into logits.
-PRODUCER = "compute_logits"
-# What tells of a tensor without its contents, and what reads elements by an index.
-DESCRIPTIONS = frozenset({"device", "dtype", "shape", "ndim", "size", "dim", "numel", "stride"})
-LOOKUPS = frozenset({"get", "gather", "index_select", "take", "take_along_dim"})
-MODULES = frozenset({"torch", "np", "numpy", "F", "tl"})
+from .reach import Reach, Reached
+from .receivers import Receivers
+from .taint import Flow, set_on_others, spread
 
 
 @dataclass(slots=True, eq=False)
@@ -50,18 +38,6 @@ class Region:
 
     def __contains__(self, reached: Reached) -> bool:
         return reached in self.tainted
-
-
-@dataclass(frozen=True, slots=True)
-class _Flow:
-    """How values are followed in one function."""
-
-    # The function belongs to the engine's own class, whose logits are the target's.
-    seeded: bool
-    # What a call returns is still followed.
-    decisions: bool
-    # Attributes that hold logits in instances of some class, by name alone.
-    attributes: frozenset[str] = frozenset()
 
 
 def follow_logits(
@@ -98,12 +74,12 @@ def _follow(
     region.tainted.update((reached, set()) for reached in own)
     while queue:
         reached = queue.popleft()
-        flow = _Flow(reached in own, decisions, region.attribute_names)
+        flow = Flow(reached in own, decisions, region.attribute_names)
         names = region.tainted[reached] | _held(region, reached)
-        names = _spread(reached, receivers, names, flow)
+        names = spread(reached, receivers, names, flow)
         region.tainted[reached] = names
         queue.extend(_keep_attributes(region, reach, receivers, reached, names, flow))
-        for target, parameters in _passed(reach.edges[reached], reached, receivers, names, flow):
+        for target, parameters in passed(reach.edges[reached], reached, receivers, names, flow):
             known = region.tainted.get(target)
             if known is None or not parameters <= known:
                 region.tainted[target] = (known or set()) | parameters
@@ -126,14 +102,14 @@ def _keep_attributes(
     receivers: Receivers,
     reached: Reached,
     names: set[str],
-    flow: _Flow,
+    flow: Flow,
 ) -> list[Reached]:
     """Note what a function stores in objects; the functions that have to be seen again for that.
 
     The engine's own instance holds everything, and is left out.
     """
     again: list[Reached] = []
-    found = set(_set_on_others(reached, receivers, names, flow))
+    found = set(set_on_others(reached, receivers, names, flow))
     if reached.receiver is not None and not flow.seeded:
         kept = region.attributes.setdefault(reached.receiver.key, set())
         new = {name.removeprefix("self.") for name in names if name.startswith("self.")} - kept
@@ -147,212 +123,3 @@ def _keep_attributes(
         region.attribute_names |= found
         again += [other for other in region.tainted if other not in again]
     return again
-
-
-def _set_on_others(
-    reached: Reached, receivers: Receivers, names: set[str], flow: _Flow
-) -> Iterable[str]:
-    """The attributes of other objects that a function sets to logits: `state.scores = logits`."""
-    for store in receivers.scope(reached.function, reached.receiver).mentions.stores:
-        targets = store.targets if isinstance(store, ast.Assign) else [store.target]
-        for target in targets:
-            if not isinstance(target, ast.Attribute) or _is_own(target) or store.value is None:
-                continue
-            if isinstance(target.ctx, ast.Store) and _is_tainted(store.value, names, flow):
-                yield target.attr
-
-
-def _spread(reached: Reached, receivers: Receivers, names: set[str], flow: _Flow) -> set[str]:
-    """Close the set of tainted names over the function's assignments."""
-    scope = receivers.scope(reached.function, reached.receiver)
-    found = set(names)
-    if flow.seeded:
-        found |= {node.id for node in scope.mentions.names if node.id in SEEDS}
-    if flow.seeded or names:
-        found |= SEEDS & set(scope.locals)
-    while True:
-        before = len(found)
-        for store in scope.mentions.stores:
-            if store.value is None:
-                continue
-            if not (flow.seeded or flow.attributes or _read(store.value) & found):
-                continue
-            if not _is_tainted(store.value, found, flow):
-                continue
-            targets = store.targets if isinstance(store, ast.Assign) else [store.target]
-            found.update(_bound_names(targets))
-        if len(found) == before:
-            return found
-
-
-@lru_cache(maxsize=1 << 14)
-def _read(value: ast.expr) -> frozenset[str]:
-    """The names in a value, attributes of `self` as `self.name`: cheaper than following it."""
-    found: set[str] = set()
-    for node in walk_code(value):
-        if type(node) is ast.Name:
-            found.add(node.id)
-        elif _is_own(node):
-            found.add(f"self.{node.attr}")
-    return frozenset(found)
-
-
-def _bound_names(targets: Sequence[ast.expr]) -> Iterable[str]:
-    for target in targets:
-        parts = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
-        for part in parts:
-            holder = part.value if isinstance(part, ast.Starred | ast.Subscript) else part
-            if isinstance(holder, ast.Name):
-                yield holder.id
-            elif _is_own(holder):
-                yield f"self.{holder.attr}"
-            elif isinstance(holder, ast.Tuple | ast.List):
-                yield from _bound_names([holder])
-
-
-def _is_own(node: ast.AST) -> TypeGuard[ast.Attribute]:
-    return (
-        isinstance(node, ast.Attribute)
-        and isinstance(node.value, ast.Name)
-        and node.value.id == "self"
-    )
-
-
-def holds_logits(expression: ast.expr, names: set[str]) -> bool:
-    """Whether a value is made of what some names hold."""
-    return _is_tainted(expression, names, _Flow(seeded=False, decisions=True))
-
-
-def _is_tainted(expression: ast.expr, names: set[str], flow: _Flow) -> bool:
-    """Whether a value is made of logits; in the engine's class only torch carries them on.
-
-    What the engine gets back from a sampler is a decision, not logits any more.
-    """
-    stack: list[ast.AST] = [expression]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, ast.Name) and node.id in names:
-            return True
-        if isinstance(node, ast.Attribute) and not _is_own(node) and node.attr in flow.attributes:
-            return True
-        if _is_own(node) and f"self.{node.attr}" in names:
-            return True
-        if flow.seeded and isinstance(node, ast.Attribute) and node.attr in SEEDS:
-            return True
-        if flow.seeded and isinstance(node, ast.Call):
-            if isinstance(node.func, ast.Attribute) and node.func.attr == PRODUCER:
-                return True
-            if not flow.decisions and not _is_tensor_call(node):
-                # Only the object of a method call, never its arguments.
-                if isinstance(node.func, ast.Attribute) and node.func.attr not in DESCRIPTIONS:
-                    stack.append(node.func.value)
-                continue
-        stack.extend(_carrying(node))
-    return False
-
-
-def _carrying(node: ast.AST) -> Iterable[ast.AST]:
-    """The parts of an expression whose contents it takes on; an index only selects."""
-    if isinstance(node, ast.Subscript):
-        return [node.value]
-    if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Is | ast.IsNot):
-        return []
-    if isinstance(node, ast.Attribute) and node.attr in DESCRIPTIONS:
-        return []
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        if node.func.attr in DESCRIPTIONS:
-            return []
-        if node.func.attr in LOOKUPS:
-            module = isinstance(node.func.value, ast.Name) and node.func.value.id in MODULES
-            return node.args[:1] if module else [node.func.value]
-    return parts_of(node)
-
-
-def _is_tensor_call(node: ast.Call) -> bool:
-    root = node.func
-    while isinstance(root, ast.Attribute):
-        root = root.value
-    return isinstance(root, ast.Name) and root.id in MODULES
-
-
-def _passed(
-    edges: list[Edge], reached: Reached, receivers: Receivers, names: set[str], flow: _Flow
-) -> Iterable[tuple[Reached, set[str]]]:
-    """Every callee that is handed logits, with the parameters that hold them there."""
-    scope = receivers.scope(reached.function, reached.receiver)
-    calls = {id(_callee(call)): call for call in scope.mentions.calls}
-    marks = reached.function.node.decorator_list
-    decorators = {id(node) for mark in marks for node in ast.walk(mark)}
-    handed = {
-        id(argument): call
-        for call in scope.mentions.calls
-        for argument in [*call.args, *(word.value for word in call.keywords)]
-    }
-    for edge in edges:
-        call = calls.get(id(edge.site))
-        if call is not None and id(edge.site) not in decorators:
-            parameters = _parameters(call, edge.target, names, flow, _named(scope, receivers, call))
-            if parameters:
-                yield edge.target, parameters
-        elif names and id(edge.site) in decorators:
-            # A decorator wraps the function or launches a kernel with its arguments.
-            yield edge.target, _all_parameters(edge.target)
-        elif id(edge.site) in handed and _parameters(
-            handed[id(edge.site)], edge.target, names, flow, False
-        ):
-            yield edge.target, _all_parameters(edge.target)
-
-
-def _callee(call: ast.Call) -> ast.expr:
-    # `kernel[grid](...)` calls what is subscripted.
-    return call.func.value if isinstance(call.func, ast.Subscript) else call.func
-
-
-def _named(scope: Scope, receivers: Receivers, call: ast.Call) -> bool:
-    """Whether a method is called as `Class.method(instance, ...)`."""
-    if not isinstance(call.func, ast.Attribute):
-        return False
-    return isinstance(receivers.resolve(scope, call.func.value), ClassRef)
-
-
-def _parameters(
-    call: ast.Call, target: Reached, names: set[str], flow: _Flow, named: bool
-) -> set[str]:
-    arguments = target.function.node.args
-    positional = [argument.arg for argument in [*arguments.posonlyargs, *arguments.args]]
-    if target.function.owner is not None and _takes_itself(target.function.node, named):
-        positional = positional[1:]
-    found: set[str] = set()
-    for place, value in enumerate(call.args):
-        if not _is_tainted(value, names, flow):
-            continue
-        if isinstance(value, ast.Starred):
-            return _all_parameters(target)
-        if place < len(positional):
-            found.add(positional[place])
-        elif arguments.vararg is not None:
-            found.add(arguments.vararg.arg)
-    for word in call.keywords:
-        if _is_tainted(word.value, names, flow):
-            if word.arg is None:
-                return _all_parameters(target)
-            found.add(word.arg)
-    return found
-
-
-def _takes_itself(method: FunctionNode, named: bool) -> bool:
-    """Whether Python hands a method its instance or class before the arguments of the call."""
-    marks = {mark.id for mark in method.decorator_list if isinstance(mark, ast.Name)}
-    if "staticmethod" in marks:
-        return False
-    return "classmethod" in marks or method.name == "__init__" or not named
-
-
-def _all_parameters(target: Reached) -> set[str]:
-    """All parameters, also those of functions defined inside (a decorator's wrapper)."""
-    found: set[str] = set()
-    for node in ast.walk(target.function.node):
-        if isinstance(node, ast.arguments):
-            every = [*node.posonlyargs, *node.args, *node.kwonlyargs, node.vararg, node.kwarg]
-            found.update(argument.arg for argument in every if argument is not None)
-    return found - {"self", "cls"}

@@ -8,6 +8,7 @@ import tokenize
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import TypeGuard
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Assign | ast.AnnAssign
@@ -36,6 +37,8 @@ class Module:
     others: dict[str, list[Definition | Import]] = field(default_factory=dict)
     # The modules all of whose names are imported.
     stars: list[str] = field(default_factory=list)
+    # Names that are defined here only where their import fails.
+    fallbacks: set[str] = field(default_factory=set)
 
     @property
     def package(self) -> str:
@@ -65,7 +68,29 @@ def parse_module(name: str, path: str, source: bytes) -> Module:
     module = Module(name, path, source, tree, path.endswith("/__init__.py"))
     for statement in _top_level(tree.body):
         _index(module, statement)
+        if isinstance(statement, ast.Try):
+            module.fallbacks.update(_fallbacks(statement))
     return module
+
+
+def _fallbacks(guarded: ast.Try) -> Iterator[str]:
+    """The names that an import in a `try` binds and a handler of it defines."""
+    imported = {
+        name
+        for statement in guarded.body
+        if isinstance(statement, ast.Import | ast.ImportFrom)
+        for name, _ in imported_names(statement, "")
+    }
+    for handler in guarded.handlers if imported else ():
+        for statement in handler.body:
+            if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                yield from imported & {statement.name}
+            elif isinstance(statement, ast.Assign):
+                yield from imported & {one.id for one in statement.targets if _is_name(one)}
+
+
+def _is_name(node: ast.expr) -> TypeGuard[ast.Name]:
+    return isinstance(node, ast.Name)
 
 
 def _check_encoding(source: bytes) -> None:

@@ -8,12 +8,18 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from .dataflow import MODULES, Region, holds_logits
+from .dataflow import Region
+from .program import Program
 from .reach import Reach, Reached
 from .receivers import Receivers, Scope
+from .taint import MODULES, holds_logits
+
+# Packages whose decorators compile, trace or check a function, and run it all the same.
+HARMLESS = frozenset({"torch", "triton", "numpy", "numba", "pydantic", "typing_extensions", "attr"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,32 @@ def opaque_calls(
             if id(call.func) not in known and _is_opaque(scope, receivers, call.func, names):
                 text = ast.unparse(call.func)
                 yield OpaqueCall(reached.function.module.path, call.lineno, text)
+
+
+def opaque_decorators(
+    program: Program, functions: Iterable[Reached], missing: Collection[str]
+) -> Iterator[OpaqueCall]:
+    """Decorators that packages bring whose code is not at hand: what they wrap may never run.
+
+    Args:
+        program: the code at hand.
+        functions: whose decorators are looked at.
+        missing: packages that are known not to be there, so that what stands in for them is used.
+    """
+    for reached in functions:
+        module = reached.function.module
+        for mark in reached.function.node.decorator_list:
+            root = mark.func if isinstance(mark, ast.Call) else mark
+            while isinstance(root, ast.Attribute):
+                root = root.value
+            bound = module.imports.get(root.id) if isinstance(root, ast.Name) else None
+            if bound is None or program.is_inside(bound.module):
+                continue
+            top = bound.module.partition(".")[0]
+            if top in HARMLESS or top in missing or top in sys.stdlib_module_names:
+                continue
+            if program.imported(bound.module, bound.attribute) is None:
+                yield OpaqueCall(module.path, mark.lineno, ast.unparse(mark))
 
 
 def _is_opaque(scope: Scope, receivers: Receivers, called: ast.expr, names: set[str]) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from .module import Definition, FunctionNode, Import, Module, parse_module
 
@@ -67,11 +68,17 @@ class ClassRef:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FunctionRef:
-    """A function or method in the inspected code; `owner` is the class that defines it."""
+    """A function or method in the inspected code; `owner` is the class that defines it.
+
+    One that runs in place of another, `wraps`, may find functions under names of its own: those of
+    its closure, and parameters that hold functions. They are `bound`.
+    """
 
     module: Module
     node: FunctionNode
     owner: ClassRef | None = None
+    bound: Mapping[str, FunctionRef] = field(default_factory=lambda: MappingProxyType({}))
+    wraps: FunctionRef | None = None
 
     @property
     def symbol(self) -> str:
@@ -170,6 +177,16 @@ class Program:
             self.failures[path] = str(error)
             return False
 
+    def below(self, package: str, containing: bytes) -> Iterator[Module]:
+        """The modules of a package and of all below it whose bytes contain something."""
+        folder = package.replace(".", "/")
+        for path in sorted(self._paths):
+            inside = path.startswith(f"{folder}/") and path.endswith(".py")
+            if inside and self._contains(path, containing):
+                module = self.module(dotted_name(path))
+                if module is not None:
+                    yield module
+
     def sources(self, package: str) -> Iterator[bytes]:
         """The bytes of the files that lie directly in a package, unparsed."""
         for path in self._beside(package):
@@ -185,6 +202,10 @@ class Program:
             for path in self._paths
             if path.startswith(folder) and path.endswith(".py") and "/" not in path[len(folder) :]
         )
+
+    def is_inside(self, name: str) -> bool:
+        """Whether a module belongs to the package itself, not to one beside it."""
+        return f"{name}.".startswith(f"{self._package}.")
 
     def is_outside(self, name: str) -> bool:
         """Whether a module lies in a part that is not followed."""
@@ -203,6 +224,12 @@ class Program:
         return self._names[key]
 
     def _define(self, module: Module, name: str, hops: int) -> Resolved | None:
+        bound = module.imports.get(name)
+        if bound is not None and name in module.fallbacks:
+            # What stands in for a failed import counts only where the import does fail.
+            found = self.imported(bound.module, bound.attribute, hops)
+            if found is not None:
+                return found
         definition = module.definitions.get(name)
         if isinstance(definition, ast.ClassDef):
             return ClassRef(module, definition)
@@ -210,11 +237,10 @@ class Program:
             return FunctionRef(module, definition)
         if isinstance(definition, ast.Assign | ast.AnnAssign):
             return self._alias(module, definition, name, hops)
-        bound = module.imports.get(name)
         if bound is not None:
             return self.imported(bound.module, bound.attribute, hops)
-        found = (self.imported(star, name, hops + 1) for star in module.stars)
-        return next((one for one in found if one is not None), None)
+        starred = (self.imported(star, name, hops + 1) for star in module.stars)
+        return next((one for one in starred if one is not None), None)
 
     def meanings(self, module: Module, name: str) -> list[Resolved]:
         """All that a name may mean: in other branches, and in tables that hold functions."""
@@ -347,6 +373,11 @@ class Program:
                 if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                     known.setdefault(node.name, node)
         return known
+
+
+def dotted_name(path: str) -> str:
+    """The module that a file defines."""
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
 def _merged(lines: list[list[ClassRef]]) -> Iterator[ClassRef]:

@@ -52,6 +52,11 @@ class Reached:
             at = at.via
 
     @property
+    def wrapper(self) -> Reached | None:
+        """The nearest function on the way that runs in place of another one."""
+        return next((one for one in self.chain() if one.function.wraps is not None), None)
+
+    @property
     def entry(self) -> Reached:
         """The entry method from which the function was reached."""
         return list(self.chain())[-1]
@@ -59,10 +64,15 @@ class Reached:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Edge:
-    """A mention of `target` in a function; `site` is the name or attribute that mentions it."""
+    """A mention of `target` in a function; `site` is the name or attribute that mentions it.
+
+    A wrapper of the function is mentioned by a decorator; `handed` are its parameters with the
+    places of the function's own arguments that they take.
+    """
 
     site: ast.expr
     target: Reached
+    handed: tuple[tuple[str, int], ...] | None = None
 
 
 # A mention, what it resolves to, and the class through which it was named.
@@ -91,7 +101,7 @@ class Reach:
         self._program = program
         self._receivers = receivers
         self._queue: deque[Reached] = deque()
-        self._seen: dict[tuple[str, int, tuple[str, str] | None], Reached] = {}
+        self._seen: dict[tuple[int, tuple[str, str] | None], Reached] = {}
         self._instantiated: dict[tuple[str, str], ClassRef] = {}
         self._subclasses: dict[tuple[str, str], list[ClassRef]] = defaultdict(list)
         self._virtual: dict[tuple[str, str], dict[str, list[tuple[Reached, ast.expr]]]] = (
@@ -105,6 +115,17 @@ class Reach:
         """Follow everything that the entry functions call or mention; may be called again."""
         for function, receiver in entries:
             self._push(function, receiver, None, None)
+        self._drain()
+
+    def run_wrappers(self, functions: Iterable[FunctionRef]) -> None:
+        """Follow what runs in place of functions that are not followed themselves."""
+        for function in functions:
+            entry = Reached(function, None, None, function.node.lineno, 0)
+            for wrap in self._receivers.wrappers.of(function).wraps:
+                self._push(wrap.function, None, entry, wrap.site, wrap.handed)
+        self._drain()
+
+    def _drain(self) -> None:
         while self._queue and len(self.functions) < MAX_FUNCTIONS:
             reached = self._queue.popleft()
             self.functions.append(reached)
@@ -117,13 +138,14 @@ class Reach:
         receiver: ClassRef | None,
         via: Reached | None,
         site: ast.expr | None,
+        handed: tuple[tuple[str, int], ...] | None = None,
     ) -> None:
         name = function.module.name
         if self._program.is_outside(name):
             return
         if self._within is not None and not f"{name}.".startswith(f"{self._within}."):
             return
-        key = (name, function.node.lineno, receiver.key if receiver else None)
+        key = (id(function.node), receiver.key if receiver else None)
         target = self._seen.get(key)
         if target is None:
             line = site.lineno if site else function.node.lineno
@@ -131,7 +153,7 @@ class Reach:
             self._seen[key] = target
             self._queue.append(target)
         if via is not None and site is not None:
-            self.edges[via].append(Edge(site, target))
+            self.edges[via].append(Edge(site, target, handed))
 
     @property
     def classes(self) -> tuple[ClassRef, ...]:
@@ -159,6 +181,8 @@ class Reach:
             self._attribute(scope, site, reached)
         for call in scope.mentions.calls:
             self._call(scope, call, reached)
+        for wrap in self._receivers.wrappers.of(reached.function).wraps:
+            self._push(wrap.function, None, reached, wrap.site, wrap.handed)
 
     def _mentions(self, scope: Scope) -> tuple[list[_Static], list[ast.Attribute]]:
         """What a function mentions whatever its receiver is, and what depends on the receiver."""
@@ -168,21 +192,35 @@ class Reach:
             dynamic: list[ast.Attribute] = []
             # `Class.method` names the class, but makes no instance of it.
             bases = {id(attribute.value) for attribute in scope.mentions.attributes}
+            # Decorators that were followed are known by what they do, not by what they mention.
+            followed = self._receivers.wrappers.of(scope.function).followed
+            wrapped = scope.function.wraps
             for name in _distinct(scope, scope.mentions.names):
                 for meant in self._receivers.meanings(scope, name):
+                    if id(name) in followed or (wrapped and meant.node is wrapped.node):
+                        continue
                     if isinstance(meant, FunctionRef) or id(name) not in bases:
                         static.append((name, meant, None))
             for attribute in _distinct(scope, scope.mentions.attributes):
-                named = self._receivers.resolve(scope, attribute.value)
-                if not isinstance(named, ModuleRef | ClassRef):
-                    dynamic.append(attribute)
+                if id(attribute) in followed:
                     continue
-                found = self._program.member(named, attribute.attr)
-                if isinstance(found, FunctionRef | ClassRef):
-                    owner = named if isinstance(named, ClassRef) else None
-                    static.append((attribute, found, owner))
+                holders = self._holders(scope, attribute.value)
+                if not holders:
+                    dynamic.append(attribute)
+                for named in holders:
+                    found = self._program.member(named, attribute.attr)
+                    if isinstance(found, FunctionRef | ClassRef):
+                        owner = named if isinstance(named, ClassRef) else None
+                        static.append((attribute, found, owner))
             self._known[key] = static, dynamic
         return self._known[key]
+
+    def _holders(self, scope: Scope, base: ast.expr) -> list[ModuleRef | ClassRef]:
+        """The module or class whose member is mentioned, or the modules of which it is one."""
+        named = self._receivers.resolve(scope, base)
+        if isinstance(named, ModuleRef | ClassRef):
+            return [named]
+        return list(self._receivers.modules(scope, base)) if named is None else []
 
     def _construct(self, cls: ClassRef, reached: Reached, site: ast.expr, *, called: bool) -> None:
         self._instantiate(cls)

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .module import FunctionNode, Import, Module, imported_names
-from .program import ClassRef, FunctionRef, Program, Resolved
+from .program import ClassRef, FunctionRef, ModuleRef, Program, Resolved
 from .survey import Survey, survey
+from .wrappers import Wrappers
 
 # A type is followed through at most so many assignments.
 MAX_STEPS = 6
@@ -64,6 +65,7 @@ class Receivers:
 
     def __init__(self, program: Program) -> None:
         self.program = program
+        self.wrappers = Wrappers(program)
         self._attributes: dict[tuple[str, str], dict[str, list[tuple[FunctionRef, ast.expr]]]] = {}
         self._held: dict[tuple[tuple[str, str], str], tuple[ClassRef, ...]] = {}
         self._scopes: dict[tuple[int, tuple[str, str] | None], Scope] = {}
@@ -89,6 +91,8 @@ class Receivers:
         """What a name or dotted name means inside a function."""
         if isinstance(expression, ast.Name):
             name = expression.id
+            if name in scope.function.bound:
+                return scope.function.bound[name]
             if name in scope.imports:
                 bound = scope.imports[name]
                 return self.program.imported(bound.module, bound.attribute)
@@ -100,13 +104,26 @@ class Receivers:
             return self.program.member(base, expression.attr) if base else None
         return None
 
+    def modules(self, scope: Scope, expression: ast.expr, steps: int = 0) -> Iterator[ModuleRef]:
+        """The modules of which an expression is one: `(fast if ready else slow).run(...)`."""
+        if steps > MAX_STEPS:
+            return
+        if isinstance(expression, ast.IfExp | ast.BoolOp):
+            for part in _alternatives(expression):
+                yield from self.modules(scope, part, steps + 1)
+        elif isinstance(expression, ast.Name) and scope.locals.get(expression.id):
+            for value in scope.locals[expression.id]:
+                yield from self.modules(scope, value, steps + 1)
+        elif steps and isinstance(found := self.resolve(scope, expression), ModuleRef):
+            yield found
+
     def returned(self, function: FunctionRef) -> Iterator[ClassRef]:
         """The classes of which a plain function may return an instance."""
         yield from self._returned(function, None, 0)
 
     def meanings(self, scope: Scope, name: ast.Name) -> list[FunctionRef | ClassRef]:
         """All functions and classes that a name may stand for inside a function."""
-        if name.id in scope.imports or name.id in scope.locals:
+        if any(name.id in held for held in (scope.imports, scope.locals, scope.function.bound)):
             found = [self.resolve(scope, name)]
         else:
             found = list(self.program.meanings(scope.module, name.id))

@@ -30,14 +30,14 @@ class BestFirstDrafting(Rule):
     scope = Scope.DRAFTING
 
     def gate(self, outline: Outline) -> bool:
-        if "heappush" in outline.called:
-            return outline.loops > 0 and "heappop" in outline.called
+        if "heappush" in outline.called and "heappop" in outline.called:
+            return outline.loops > 0
         split = {ast.FloorDiv, ast.Mod} <= outline.operators
         return split and bool(_RANKING & outline.called)
 
     def find(self, view: FunctionView) -> Iterator[Finding]:
         facts = view.facts
-        found = _split(facts) or _heap(facts)
+        found = _split(facts) or _heap(facts, _pushers(view.tree))
         if found is not None:
             yield self.at(
                 view,
@@ -67,6 +67,24 @@ def build(logp, ids, n):
         parents.append(parent)
         heapq.heappush(heap, (weight - logp[depth + 1][0], depth + 1, 0, len(tokens)))
     return tokens, parents
+"""
+        ),
+        Example(
+            """
+def build(costs, n):
+    tree, heap = [], []
+
+    def push(depth, parent, rank):
+        if depth < len(costs):
+            heapq.heappush(heap, (costs[depth][rank], depth, parent, rank))
+
+    push(0, 0, 0)
+    while heap and len(tree) < n:
+        cost, depth, parent, rank = heapq.heappop(heap)
+        tree.append((depth, parent))
+        push(depth, parent, rank + 1)
+        push(depth + 1, len(tree), 0)
+    return tree
 """
         ),
     )
@@ -152,7 +170,7 @@ def _divided(facts: Facts, ranked: frozenset[str]) -> bool:
     return bool(divisors["whole"] & divisors["rest"])
 
 
-def _heap(facts: Facts) -> cst.CSTNode | None:
+def _heap(facts: Facts, pushers: frozenset[str]) -> cst.CSTNode | None:
     """The loop that pops a partial path, keeps its parent and pushes longer ones."""
     called = {
         (site.loops[-1], call.func.attr.value if isinstance(call.func, cst.Attribute) else ""): site
@@ -160,13 +178,36 @@ def _heap(facts: Facts) -> cst.CSTNode | None:
         if site.loops and isinstance(call := site.node, cst.Call)
     }
     for loop in facts.loops:
-        kept = [store for store in facts.stores if loop in store.loops and not store.index_nodes]
-        pushed = called.get((loop, "heappush"))
-        if (loop, "heappop") not in called or pushed is None or len(kept) < 2:
+        if (loop, "heappop") not in called:
             continue
-        if _numbers_node(facts, loop, pushed.node, frozenset(n for s in kept for n in s.base)):
+        kept = [store for store in facts.stores if loop in store.loops and not store.index_nodes]
+        pairs = any(isinstance(store.value, cst.Tuple) for store in kept)
+        if len(kept) < 2 and not pairs:
+            continue
+        holders = frozenset(name for store in kept for name in store.base)
+        if any(_numbers_node(facts, loop, push, holders) for push in _pushes(facts, loop, pushers)):
             return loop.node
     return None
+
+
+def _pushes(facts: Facts, loop: Loop, pushers: frozenset[str]) -> Iterator[cst.CSTNode]:
+    """The calls in a loop that push onto the heap, by way of a function inside as well."""
+    for site in facts.calls:
+        if loop in site.loops and isinstance(site.node, cst.Call):
+            function = site.node.func
+            own = isinstance(function, cst.Name) and function.value in pushers
+            if own or m.matches(function, m.Attribute(attr=m.Name("heappush"))):
+                yield site.node
+
+
+def _pushers(function: cst.FunctionDef) -> frozenset[str]:
+    """The functions inside a function that push onto a heap."""
+    push = m.Call(func=m.Attribute(attr=m.Name("heappush")))
+    return frozenset(
+        node.name.value
+        for node in walk(function.body)
+        if isinstance(node, cst.FunctionDef) and m.findall(node, push)
+    )
 
 
 def _numbers_node(facts: Facts, loop: Loop, push: cst.CSTNode, kept: frozenset[str]) -> bool:

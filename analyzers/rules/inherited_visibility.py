@@ -33,7 +33,9 @@ class InheritedVisibility(Rule):
     scope = Scope.ATTENTION
 
     def gate(self, outline: Outline) -> bool:
-        reads = ast.Subscript in outline.looped or {"gather", "store"} & outline.called
+        reads = (
+            ast.Subscript in outline.looped or {"gather", "index_select", "store"} & outline.called
+        )
         return outline.loops > 0 and bool(reads)
 
     def find(self, view: FunctionView) -> Iterator[Finding]:

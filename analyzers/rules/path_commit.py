@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import libcst as cst
 
@@ -19,7 +19,8 @@ class PathCommit(Rule):
 
     One tensor is read through one index and written through another, neither of which is a count;
     or keys and values are gathered at the path and handed to the cache update once more. It counts
-    as a commit only on an engine path that verifies trees.
+    as a commit only on an engine path that verifies trees. Where it is known which names hold what
+    the walk decided, they have to be behind the slots.
     """
 
     stage = Stage.COMMIT
@@ -33,7 +34,7 @@ class PathCommit(Rule):
     def find(self, view: FunctionView) -> Iterator[Finding]:
         facts = view.facts
         for store in facts.stores:
-            if _moves(facts, store):
+            if _moves(facts, store, view.logits):
                 yield self.at(
                     view,
                     store.node,
@@ -42,7 +43,9 @@ class PathCommit(Rule):
                 )
                 return
         for site in facts.calls:
-            if _reissues(cst.ensure_type(site.node, cst.Call)):
+            if _reissues(call := cst.ensure_type(site.node, cst.Call)) and _decided(
+                facts, [call], view.logits
+            ):
                 yield self.at(
                     view,
                     site.node,
@@ -111,10 +114,17 @@ def read(table, rows, columns):
     )
 
 
-def _moves(facts: Facts, store: Store) -> bool:
+def _decided(facts: Facts, parts: Iterable[cst.CSTNode], path: frozenset[str]) -> bool:
+    """Whether what the walk decided is behind some expressions, as far as that is known."""
+    return not path or bool(facts.behind(parts, None) & path)
+
+
+def _moves(facts: Facts, store: Store, path: frozenset[str]) -> bool:
     if store.value is None or not store.index_nodes:
         return False
     for load in _origins(facts, store):
+        if not _decided(facts, [*load.index_nodes, *store.index_nodes], path):
+            continue
         if _looked_up(load.index_nodes, store.index_nodes) and _looked_up(
             store.index_nodes, load.index_nodes
         ):

@@ -27,6 +27,8 @@ class Scope(enum.Enum):
     FORWARD = "forward"
     # Attention backends; and all that a step reaches, once it is known to verify a tree.
     ATTENTION = "attention"
+    # Those that a mask of a tree reaches, wherever it was made.
+    MASKED = "masked"
     # All that sampling reaches, once it is known to verify a tree.
     COMMIT = "commit"
 

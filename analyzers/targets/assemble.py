@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from ..install.distribution import Distribution, distributions, owners
@@ -11,12 +12,14 @@ from ..install.entry_points import module_of, plugins_of
 from ..install.names import printable
 from ..install.owner import rank_owners, record_of
 from ..install.record import Record
+from ..install.unneeded import unneeded_modules
 from ..install.version import identity_of
 from ..result import Install, OtherInstall, Plugin
 from .directory import DirectorySource
 from .environment import Environment, python_of
-from .local import LocalSite
+from .local import LocalSite, read_regular
 from .search import ModuleSearch, Place
+from .siblings import find_siblings, remarks
 from .source import Target
 
 _PACKAGE = "vllm"
@@ -35,6 +38,9 @@ def local_target(
     source = DirectorySource(_root(place), parts)
     claims = rank_owners(_claims(place, search), source)
     record = None if place.editable or not claims else record_of(claims[0])
+    beside = _Beside(search)
+    siblings = find_siblings(source, record, beside.read, beside.own(_root(place)), parts)
+    source.add({path: beside.paths[path] for found in siblings for path in found.files})
     distribution, version = _identity(place, claims)
     install = Install(
         distribution=distribution,
@@ -48,7 +54,44 @@ def local_target(
         others=tuple(_others(search, places, claims)),
     )
     inside = tuple(plugin for plugin in plugins if located[plugin])
-    return Target(name, source, install, inside, record, tuple(notes(install, claims, record)))
+    said = (*notes(install, claims, record), *remarks(siblings))
+    return Target(name, source, install, inside, record, said, siblings)
+
+
+class _Beside:
+    """Files of the packages of an environment by the path that imports know them under."""
+
+    def __init__(self, search: ModuleSearch) -> None:
+        self._search = search
+        self._tops: dict[str, Path | None] = {}
+        # Where each file that was read lies.
+        self.paths: dict[str, Path] = {}
+
+    def read(self, path: str) -> bytes | None:
+        """The bytes of a file; None where there is none that can be read."""
+        top, _, rest = path.partition("/")
+        place = self._top(top.removesuffix(".py"))
+        if place is None or (place.suffix == ".py") is bool(rest):
+            return None
+        file = place / rest if rest else place
+        try:
+            data = read_regular(str(file))
+        except OSError:
+            return None
+        self.paths[path] = file
+        return data
+
+    def own(self, root: Path) -> Callable[[], Iterable[str]]:
+        """Lists the modules at the root of `vllm` that nothing installed there requires."""
+        site = LocalSite(root)
+        near = [one for one in self._search.distributions if one.site.location == site.location]
+        return partial(unneeded_modules, site, near)
+
+    def _top(self, name: str) -> Path | None:
+        if name not in self._tops:
+            found = self._search.find(name)
+            self._tops[name] = found[0].path if found else None
+        return self._tops[name]
 
 
 def notes(install: Install, claims: Sequence[Distribution], record: Record | None) -> Iterator[str]:

@@ -33,6 +33,10 @@ class DirectorySource:
         self._root = root
         self._parts = dict(parts)
 
+    def add(self, parts: Mapping[str, Path]) -> None:
+        """Take in more packages or modules, given like the first ones."""
+        self._walk.add(parts)
+
     @property
     def location(self) -> str:
         """The root's path."""

@@ -7,6 +7,7 @@ import tarfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
@@ -16,6 +17,7 @@ from ..install.distribution import distributions, owners
 from ..install.entry_points import module_of, plugins_of
 from ..install.names import printable
 from ..install.owner import rank_owners, record_of
+from ..install.unneeded import unneeded_modules
 from ..install.version import identity_of
 from ..result import Install, OtherInstall
 from .archive import Archive, ArchiveSite, ArchiveSource
@@ -23,6 +25,7 @@ from .assemble import notes
 from .local import is_file
 from .members import refusal
 from .sdist import open_tar
+from .siblings import find_siblings, remarks
 from .source import Target
 from .wheel import open_zip
 
@@ -72,10 +75,16 @@ def _target(name: str, path: Path, archive: Archive) -> Target:
     site = ArchiveSite(top)
     found = list(distributions(site))
     plugins = tuple(dict.fromkeys(plugin for dist in found for plugin in plugins_of(dist)))
-    parts = {plugin: _part(below, module_of(plugin)) for plugin in plugins}
-    source = ArchiveSource(below, {_PACKAGE, *filter(None, parts.values())})
+    located = {plugin: _part(below, module_of(plugin)) for plugin in plugins}
+    parts = {_PACKAGE, *filter(None, located.values())}
+    source = ArchiveSource(below, parts)
     claims = rank_owners(owners(found, _PACKAGE), source)
     record = record_of(claims[0]) if claims else None
+    beside_it = ArchiveSite(below)
+    own = partial(unneeded_modules, beside_it, found)
+    siblings = find_siblings(source, record, partial(_read, beside_it), own, parts)
+    beside = {path for sibling in siblings for path in sibling.files}
+    source = ArchiveSource(below, parts | beside)
     distribution, version = identity_of(site, claims)
     install = Install(
         distribution=distribution,
@@ -88,9 +97,17 @@ def _target(name: str, path: Path, archive: Archive) -> Target:
         plugins=plugins,
         others=tuple(OtherInstall(*claim.identity(), archive.location) for claim in claims[1:]),
     )
-    inside = tuple(plugin for plugin in plugins if parts[plugin])
-    remarks = tuple(notes(install, claims, record)) if path.suffix == ".whl" else ()
-    return Target(name, source, install, inside, record, remarks)
+    inside = tuple(plugin for plugin in plugins if located[plugin])
+    said = tuple(notes(install, claims, record)) if path.suffix == ".whl" else ()
+    said = (*said, *remarks(siblings))
+    return Target(name, source, install, inside, record, said, siblings)
+
+
+def _read(below: ArchiveSite, path: str) -> bytes | None:
+    try:
+        return below.read(path)
+    except OSError:
+        return None
 
 
 def _prefix(archive: Archive) -> str:

@@ -43,7 +43,9 @@ class Source(Protocol):
         """Whether a forked process may read while this one does; an archive's handle is shared."""
 
     def files(self) -> Mapping[str, FileInfo]:
-        """Every regular file of the package and of the plug-ins beside it, by path, sorted.
+        """Every regular file of the package and of what runs with it, by path, sorted.
+
+        That are plug-ins beside it, and the files of other packages that its edited files load.
 
         Folders called `__pycache__` are left out.
         """
@@ -81,6 +83,21 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class Sibling:
+    """A top-level package beside `vllm` that edited files of it import.
+
+    Attributes:
+        name: its top-level name.
+        importers: the files of `vllm` that import it.
+        files: what their imports lead to, by path in the source; empty if it is not there.
+    """
+
+    name: str
+    importers: tuple[str, ...]
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
     """A located install: what the user named, its bytes, its facts, and its plug-ins' modules."""
 
@@ -93,3 +110,5 @@ class Target:
     record: Record | None = None
     # Sentences for the report about what the facts do not say.
     notes: tuple[str, ...] = ()
+    # Packages that edits of `vllm` hand control to; their files are part of the source.
+    siblings: tuple[Sibling, ...] = ()

@@ -20,14 +20,19 @@ class Walk:
     """What a walk found: `files` by printable path, `real` paths by the same key, `problems`."""
 
     def __init__(self, parts: Mapping[str, Path]) -> None:
-        """Walk each part: a module file or a package folder, by its posix path below the root."""
+        """Walk each part; see `add`."""
         self.files: dict[str, FileInfo] = {}
         self.real: dict[str, str] = {}
         self.problems: list[Unreadable] = []
         self._seen: set[tuple[int, int]] = set()
-        self._roots = [os.path.realpath(path) for path in parts.values()]
+        self._roots: list[str] = []
         # Linked folders wait until all real ones are done, so that those keep their own paths.
         self._links: list[tuple[str, str]] = []
+        self.add(parts)
+
+    def add(self, parts: Mapping[str, Path]) -> None:
+        """Walk each part: a module file or a package folder, by its posix path below the root."""
+        self._roots += [os.path.realpath(path) for path in parts.values()]
         for name, path in parts.items():
             self._part(name, str(path))
         while self._links:

@@ -1,0 +1,111 @@
+"""Which parameters of the functions that one calls take over what it follows."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from .module import FunctionNode
+from .program import ClassRef
+from .reach import Edge, Reached
+from .receivers import Receivers, Scope
+from .taint import Flow, callee, is_tainted
+from .values import positional
+
+
+def passed(
+    edges: list[Edge], reached: Reached, receivers: Receivers, names: set[str], flow: Flow
+) -> Iterable[tuple[Reached, set[str]]]:
+    """Every callee that is handed logits, with the parameters that hold them there."""
+    scope = receivers.scope(reached.function, reached.receiver)
+    calls = {id(callee(call)): call for call in scope.mentions.calls}
+    marks = reached.function.node.decorator_list
+    decorators = {id(node) for mark in marks for node in ast.walk(mark)}
+    handed = {
+        id(argument): call
+        for call in scope.mentions.calls
+        for argument in [*call.args, *(word.value for word in call.keywords)]
+    }
+    for edge in edges:
+        if edge.handed is not None:
+            own = positional(reached.function.node)
+            taken = {name for name, place in edge.handed if own[place] in names}
+            if taken:
+                yield edge.target, taken
+            continue
+        call = calls.get(id(edge.site))
+        if call is not None and id(edge.site) not in decorators:
+            spread = _spread_out(call, scope)
+            named = _named(scope, receivers, call)
+            parameters = _parameters(spread, edge.target, names, flow, named)
+            if parameters:
+                yield edge.target, parameters
+        elif names and id(edge.site) in decorators:
+            # A decorator wraps the function or launches a kernel with its arguments.
+            yield edge.target, _all_parameters(edge.target)
+        elif id(edge.site) in handed and _parameters(
+            handed[id(edge.site)], edge.target, names, flow, False
+        ):
+            yield edge.target, _all_parameters(edge.target)
+
+
+def _spread_out(call: ast.Call, scope: Scope) -> ast.Call:
+    """A call with the elements of a tuple in the place of `*arguments`, if it is made once."""
+    arguments: list[ast.expr] = []
+    for argument in call.args:
+        made = []
+        if isinstance(argument, ast.Starred) and isinstance(argument.value, ast.Name):
+            made = scope.locals.get(argument.value.id, [])
+        tuples = [one for one in made if isinstance(one, ast.Tuple)]
+        arguments += tuples[0].elts if len(made) == len(tuples) == 1 else [argument]
+    return ast.Call(call.func, arguments, call.keywords)
+
+
+def _named(scope: Scope, receivers: Receivers, call: ast.Call) -> bool:
+    """Whether a method is called as `Class.method(instance, ...)`."""
+    if not isinstance(call.func, ast.Attribute):
+        return False
+    return isinstance(receivers.resolve(scope, call.func.value), ClassRef)
+
+
+def _parameters(
+    call: ast.Call, target: Reached, names: set[str], flow: Flow, named: bool
+) -> set[str]:
+    arguments = target.function.node.args
+    positional = [argument.arg for argument in [*arguments.posonlyargs, *arguments.args]]
+    if target.function.owner is not None and _takes_itself(target.function.node, named):
+        positional = positional[1:]
+    found: set[str] = set()
+    for place, value in enumerate(call.args):
+        if not is_tainted(value, names, flow):
+            continue
+        if isinstance(value, ast.Starred):
+            return _all_parameters(target)
+        if place < len(positional):
+            found.add(positional[place])
+        elif arguments.vararg is not None:
+            found.add(arguments.vararg.arg)
+    for word in call.keywords:
+        if is_tainted(word.value, names, flow):
+            if word.arg is None:
+                return _all_parameters(target)
+            found.add(word.arg)
+    return found
+
+
+def _takes_itself(method: FunctionNode, named: bool) -> bool:
+    """Whether Python hands a method its instance or class before the arguments of the call."""
+    marks = {mark.id for mark in method.decorator_list if isinstance(mark, ast.Name)}
+    if "staticmethod" in marks:
+        return False
+    return "classmethod" in marks or method.name == "__init__" or not named
+
+
+def _all_parameters(target: Reached) -> set[str]:
+    """All parameters, also those of functions defined inside (a decorator's wrapper)."""
+    found: set[str] = set()
+    for node in ast.walk(target.function.node):
+        if isinstance(node, ast.arguments):
+            every = [*node.posonlyargs, *node.args, *node.kwonlyargs, node.vararg, node.kwarg]
+            found.update(argument.arg for argument in every if argument is not None)
+    return found - {"self", "cls"}

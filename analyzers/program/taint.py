@@ -1,0 +1,189 @@
+"""What a value is made of: how contents go on from name to name within a function."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeGuard
+
+from .reach import Reached
+from .receivers import Receivers
+from .survey import parts_of, walk_code
+
+# What the field calls a target's output; an engine's method that has one holds the target's.
+SEEDS = frozenset({"logits", "probs", "logprobs"})
+# The method by which every model of vLLM turns hidden states into logits.
+PRODUCER = "compute_logits"
+# What tells of a tensor without its contents, and what reads elements by an index.
+DESCRIPTIONS = frozenset({"device", "dtype", "shape", "ndim", "size", "dim", "numel", "stride"})
+LOOKUPS = frozenset({"get", "gather", "index_select", "take", "take_along_dim"})
+MODULES = frozenset({"torch", "np", "numpy", "F", "tl"})
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """How values are followed in one function."""
+
+    # The function belongs to the engine's own class, whose logits are the target's.
+    seeded: bool
+    # What a call returns is still followed.
+    decisions: bool
+    # Attributes that hold logits in instances of some class, by name alone.
+    attributes: frozenset[str] = frozenset()
+    # What is followed came out of calls (their callees, by identity), and may be called anything.
+    results: frozenset[int] | None = None
+    # Callees whose code is known: what they return is known from that, not from their arguments.
+    opened: frozenset[int] = frozenset()
+
+
+def set_on_others(
+    reached: Reached, receivers: Receivers, names: set[str], flow: Flow
+) -> Iterable[str]:
+    """The attributes of other objects that a function sets to logits: `state.scores = logits`."""
+    for store in receivers.scope(reached.function, reached.receiver).mentions.stores:
+        for target, value in _pairs(store):
+            if not isinstance(target, ast.Attribute) or _is_own(target):
+                continue
+            if isinstance(target.ctx, ast.Store) and is_tainted(value, names, flow):
+                yield target.attr
+
+
+def _pairs(store: ast.Assign | ast.AnnAssign) -> Iterable[tuple[ast.expr, ast.expr]]:
+    """What is assigned to what; `a.x, b.y = f()` gives the whole value to each."""
+    targets = store.targets if isinstance(store, ast.Assign) else [store.target]
+    for target in targets:
+        if store.value is None:
+            continue
+        parts = target.elts if isinstance(target, ast.Tuple) else [target]
+        values: list[ast.expr] = [store.value] * len(parts)
+        if isinstance(store.value, ast.Tuple) and len(store.value.elts) == len(parts) > 1:
+            values = store.value.elts
+        yield from zip(parts, values, strict=True)
+
+
+def spread(reached: Reached, receivers: Receivers, names: set[str], flow: Flow) -> set[str]:
+    """Close the set of tainted names over the function's assignments."""
+    scope = receivers.scope(reached.function, reached.receiver)
+    found = set(names)
+    if flow.seeded:
+        found |= {node.id for node in scope.mentions.names if node.id in SEEDS}
+    if flow.results is None and (flow.seeded or names):
+        found |= SEEDS & set(scope.locals)
+    while True:
+        before = len(found)
+        for store in scope.mentions.stores:
+            if store.value is None:
+                continue
+            anything = flow.seeded or flow.attributes or flow.results
+            if not (anything or _read(store.value) & found):
+                continue
+            if not is_tainted(store.value, found, flow):
+                continue
+            targets = store.targets if isinstance(store, ast.Assign) else [store.target]
+            found.update(bound_names(targets))
+        if len(found) == before:
+            return found
+
+
+@lru_cache(maxsize=1 << 14)
+def _read(value: ast.expr) -> frozenset[str]:
+    """The names in a value, attributes of `self` as `self.name`: cheaper than following it."""
+    found: set[str] = set()
+    for node in walk_code(value):
+        if type(node) is ast.Name:
+            found.add(node.id)
+        elif _is_own(node):
+            found.add(f"self.{node.attr}")
+    return frozenset(found)
+
+
+def bound_names(targets: Sequence[ast.expr]) -> Iterable[str]:
+    """The names that an assignment writes to, attributes of `self` as `self.name`."""
+    for target in targets:
+        parts = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+        for part in parts:
+            holder = part.value if isinstance(part, ast.Starred | ast.Subscript) else part
+            if isinstance(holder, ast.Name):
+                yield holder.id
+            elif _is_own(holder):
+                yield f"self.{holder.attr}"
+            elif isinstance(holder, ast.Tuple | ast.List):
+                yield from bound_names([holder])
+
+
+def _is_own(node: ast.AST) -> TypeGuard[ast.Attribute]:
+    return (
+        isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "self"
+    )
+
+
+def holds_logits(expression: ast.expr, names: set[str]) -> bool:
+    """Whether a value is made of what some names hold."""
+    return is_tainted(expression, names, Flow(seeded=False, decisions=True))
+
+
+def is_tainted(expression: ast.expr, names: set[str], flow: Flow) -> bool:
+    """Whether a value is made of logits; in the engine's class only torch carries them on.
+
+    What the engine gets back from a sampler is a decision, not logits any more.
+    """
+    stack: list[ast.AST] = [expression]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, ast.Name) and node.id in names:
+            return True
+        if isinstance(node, ast.Attribute) and not _is_own(node) and node.attr in flow.attributes:
+            return True
+        if _is_own(node) and f"self.{node.attr}" in names:
+            return True
+        if flow.seeded and isinstance(node, ast.Attribute) and node.attr in SEEDS:
+            return True
+        if flow.results is not None and isinstance(node, ast.Call):
+            called = id(callee(node))
+            if called in flow.results:
+                return True
+            if called in flow.opened:
+                continue
+        if flow.seeded and isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Attribute) and node.func.attr == PRODUCER:
+                return True
+            if not flow.decisions and not _is_tensor_call(node):
+                # Only the object of a method call, never its arguments.
+                if isinstance(node.func, ast.Attribute) and node.func.attr not in DESCRIPTIONS:
+                    stack.append(node.func.value)
+                continue
+        stack.extend(_carrying(node))
+    return False
+
+
+def _carrying(node: ast.AST) -> Iterable[ast.AST]:
+    """The parts of an expression whose contents it takes on; an index only selects."""
+    if isinstance(node, ast.Subscript):
+        return [node.value]
+    if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Is | ast.IsNot):
+        return []
+    if isinstance(node, ast.Attribute) and node.attr in DESCRIPTIONS:
+        return []
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        if node.func.attr in DESCRIPTIONS:
+            return []
+        if node.func.attr in LOOKUPS:
+            module = isinstance(node.func.value, ast.Name) and node.func.value.id in MODULES
+            return node.args[:1] if module else [node.func.value]
+    return parts_of(node)
+
+
+def _is_tensor_call(node: ast.Call) -> bool:
+    root = node.func
+    while isinstance(root, ast.Attribute):
+        root = root.value
+    return isinstance(root, ast.Name) and root.id in MODULES
+
+
+def callee(call: ast.Call) -> ast.expr:
+    """What is called, or launched: `kernel[grid](...)` calls what is subscripted."""
+    return call.func.value if isinstance(call.func, ast.Subscript) else call.func

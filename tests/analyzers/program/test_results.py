@@ -1,0 +1,100 @@
+"""Where the results of a function go."""
+
+from __future__ import annotations
+
+from ddtree.analyzers.program.results import follow_results
+
+from .programs import Loaded, symbol
+
+
+def held(source: str, entry: str = "run", maker: str = "make") -> dict[str, set[str]]:
+    one = Loaded({"app/m.py": source})
+    reach = one.reach(f"app.m:{entry}")
+    makers = [reached for reached in reach.functions if reached.function.symbol == maker]
+    found = follow_results(reach, one.receivers, makers)
+    return {symbol(reached): set(names) for reached, names in found.items()}
+
+
+def test_results_go_into_variables_and_arguments() -> None:
+    source = """
+def make(x): return x
+def use(first, second): ...
+def run(a):
+    path = make(a)
+    order = path + 1
+    use(a, second=order)
+"""
+    assert held(source) == {"run": {"path", "order"}, "use": {"second"}}
+
+
+def test_functions_that_hand_results_on_make_them_too() -> None:
+    source = """
+def make(x): return x
+def outer(x): return make(x) + 1
+def each(x):
+    yield make(x)
+def run(a):
+    one = outer(a)
+    for two in each(a):
+        pass
+"""
+    assert held(source)["run"] == {"one", "two"}
+
+
+def test_what_a_known_function_returns_does_not_hold_what_it_was_given() -> None:
+    source = """
+def make(x): return x
+def count(x): return 3
+def run(a):
+    path = make(a)
+    number = count(path)
+    other = unknown(path)
+"""
+    assert held(source)["run"] == {"path", "other"}
+
+
+def test_attributes_of_objects_carry_results() -> None:
+    source = """
+def make(x): return x
+class State: ...
+STATE = State()
+def before(a):
+    STATE.path, STATE.size = make(a), 3
+def after():
+    order = STATE.path
+    size = STATE.size
+def run(a):
+    before(a)
+    after()
+"""
+    assert held(source)["after"] == {"order"}
+
+
+def test_methods_on_results_know_their_instance() -> None:
+    source = """
+def make(x) -> "Step": ...
+class Step:
+    def order(self):
+        rows = self.rows
+        return rows
+def run(a):
+    step = make(a)
+    rows = step.order()
+"""
+    found = held(source)
+    assert found["run"] == {"step", "rows"}
+    assert found["Step.order"] == {"self", "rows"}
+
+
+def test_what_is_written_into_an_argument_is_a_result() -> None:
+    source = """
+def make(out, x):
+    out[0] = x
+def outer(buffer, x):
+    make(buffer, x)
+def run(a, table):
+    outer(table, a)
+    order = table
+    other = a
+"""
+    assert held(source)["run"] == {"table", "order"}
