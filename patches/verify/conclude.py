@@ -149,4 +149,3 @@ def _notes(found: Ready) -> tuple[str, ...]:
     if foreign:
         notes += (f"Changed by somebody else: {', '.join(foreign[:5])}.",)
     return notes
-

@@ -54,7 +54,7 @@ class Options:
     prompts: Path | None = None
     dtype: str | None = None
     levels: tuple[str, ...] = LEVELS
-    seed: int = 0
+    seed: int = 1
     runner: str = "v1"
     engine: Mapping[str, Any] = field(default_factory=dict)
     timeout: float = 1800.0
@@ -74,7 +74,9 @@ class Options:
         if any(not 1 <= budget <= MAX_BUDGET for budget in self.budgets):
             raise _wrong(f"a --budget of {self.budgets}", f"numbers from 1 to {MAX_BUDGET}")
         if self.tokens < 16:
-            raise _wrong(f"--tokens {self.tokens}", "at least 16, or nothing is crossed or continued")
+            raise _wrong(
+                f"--tokens {self.tokens}", "at least 16, or nothing is crossed or continued"
+            )
 
     def job(self, modules: Sequence[str]) -> dict[str, Any]:
         """What the harness is told.

@@ -45,13 +45,13 @@ def evidence_of(
         raise
     code = running.close()
     if not whole:
-        failure = FarSideError(
+        early = FarSideError(
             f"the verification in the target ended early, with exit code {code}",
             expected="the harness's own last word",
             hint=f"{python} -c 'import torch, vllm'",
         )
-        failure.log = running.log()[-TAIL:]
-        raise failure
+        early.log = running.log()[-TAIL:]
+        raise early
     return evidence, running.log()[-TAIL:]
 
 
@@ -71,7 +71,9 @@ def _received(
             line = running.line(min(left, SILENCE_SECONDS))
         except TimeoutError:
             if left > SILENCE_SECONDS:
-                raise _late(f"was silent for {SILENCE_SECONDS:.0f} seconds", "a sign of life") from None
+                raise _late(
+                    f"was silent for {SILENCE_SECONDS:.0f} seconds", "a sign of life"
+                ) from None
             continue
         if line is None:
             return False
@@ -92,4 +94,3 @@ def _late(what: str, expected: str) -> FarSideError:
         expected=expected,
         hint="ddtree verify --help",
     )
-

@@ -7,6 +7,7 @@ environment, no files and no signals of its own: it reads stdin until it ends, a
 from __future__ import annotations
 
 import collections
+import contextlib
 import os
 import queue
 import signal
@@ -108,11 +109,9 @@ class LocalRunning:
     def close(self) -> int:
         """See `Running`."""
         assert self._process.stdin
-        try:
+        # It may have ended already; what was left in the buffer is nobody's then.
+        with contextlib.suppress(OSError):
             self._process.stdin.close()
-        except OSError:
-            # It has ended already, and what was left in the buffer is nobody's.
-            pass
         try:
             code = self._process.wait(PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
@@ -124,12 +123,10 @@ class LocalRunning:
 
 
 def _feed(stream: IO[bytes], data: bytes) -> None:
-    try:
+    # The process may have ended, or was closed meanwhile; its exit code says why.
+    with contextlib.suppress(OSError, ValueError):
         stream.write(data)
         stream.flush()
-    except (OSError, ValueError):
-        # The process has ended, or was closed meanwhile; its exit code says why.
-        pass
 
 
 def _lines(stream: IO[bytes], found: queue.Queue[bytes | None]) -> None:

@@ -5,6 +5,9 @@ of bytes, then come as many bytes of a tar archive. After that, stdin is a lifel
 whoever started this is gone, and everything stops.
 """
 
+from __future__ import annotations
+
+import contextlib
 import io
 import os
 import select
@@ -15,46 +18,52 @@ import sys
 import tarfile
 import tempfile
 import time
+from pathlib import Path
+from typing import IO
 
-START = "import sys; sys.path.insert(0, {0!r}); from ddtree_harness.director import main; main({0!r})"
+START = (
+    "import sys; sys.path.insert(0, {0!r}); from ddtree_harness.director import main; main({0!r})"
+)
 PATIENCE_SECONDS = 5.0
+SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
 class Stopped(Exception):
     """Somebody wants this to end."""
 
 
-def stop(number, frame):
+def stop(number: int, frame: object) -> None:
+    """The handler of every signal that asks for an end."""
     raise Stopped
 
 
-def main():
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+def main() -> None:
+    """Receive, run, clean up."""
+    for number in SIGNALS:
         signal.signal(number, stop)
-    # Kept by descriptor: a buffered reader would swallow the end of the lifeline.
+    # Without a buffer, which would swallow the end of the lifeline.
     with os.fdopen(0, "rb", buffering=0, closefd=False) as lifeline:
-        folder = tempfile.mkdtemp(prefix="ddtree-verify-")
+        folder = Path(tempfile.mkdtemp(prefix="ddtree-verify-"))
         try:
             sys.exit(run(folder, lifeline))
         except Stopped:
             sys.exit(130)
         finally:
-            for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-                signal.signal(number, signal.SIG_IGN)
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def run(folder, lifeline):
+def run(folder: Path, lifeline: IO[bytes]) -> int:
+    """The exit code of what was sent."""
     unpack(received(lifeline), folder)
-    os.mkdir(os.path.join(folder, "tmp"))
-    os.mkdir(os.path.join(folder, "work"))
-    # Isolated children of the engine do not inherit -I everywhere; without these they are.
+    for name in ("tmp", "work"):
+        (folder / name).mkdir()
+    # An engine's children are not started with -I everywhere; without these they are the same.
     environment = {name: value for name, value in os.environ.items() if name[:6] != "PYTHON"}
-    environment.update(TMPDIR=os.path.join(folder, "tmp"), PYTHONDONTWRITEBYTECODE="1")
+    environment |= {"TMPDIR": str(folder / "tmp"), "PYTHONDONTWRITEBYTECODE": "1"}
     child = subprocess.Popen(
-        [sys.executable, "-I", "-B", "-c", START.format(folder)],
+        [sys.executable, "-I", "-B", "-c", START.format(str(folder))],
         stdin=subprocess.DEVNULL,
-        cwd=os.path.join(folder, "work"),
+        cwd=folder / "work",
         env=environment,
         start_new_session=True,
     )
@@ -64,7 +73,8 @@ def run(folder, lifeline):
         end(child)
 
 
-def received(lifeline):
+def received(lifeline: IO[bytes]) -> bytes:
+    """The archive."""
     head = b""
     while not head.endswith(b"\n"):
         piece = lifeline.read(1)
@@ -81,7 +91,8 @@ def received(lifeline):
     return b"".join(pieces)
 
 
-def unpack(data, folder):
+def unpack(data: bytes, folder: Path) -> None:
+    """Write the archive's files below `folder`."""
     with tarfile.open(fileobj=io.BytesIO(data)) as archive:
         if hasattr(tarfile, "data_filter"):
             archive.extractall(folder, filter="data")
@@ -89,7 +100,8 @@ def unpack(data, folder):
             archive.extractall(folder)
 
 
-def watched(child, lifeline):
+def watched(child: subprocess.Popen[bytes], lifeline: IO[bytes]) -> int:
+    """Wait for the child's end, or for that of whoever started us."""
     while child.poll() is None:
         ready, _, _ = select.select([lifeline], [], [], 0.1)
         if ready and not lifeline.read(4096):
@@ -97,16 +109,16 @@ def watched(child, lifeline):
     return child.returncode if child.returncode >= 0 else 128 - child.returncode
 
 
-def end(child):
+def end(child: subprocess.Popen[bytes]) -> None:
     """End every process of the child's session: gently, then not."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
     for number in (signal.SIGTERM, signal.SIGKILL):
         until = time.monotonic() + PATIENCE_SECONDS
         alive = members(child.pid)
         for process in alive:
-            try:
+            with contextlib.suppress(OSError):
                 os.kill(process, number)
-            except OSError:
-                pass
         while alive and time.monotonic() < until:
             child.poll()
             time.sleep(0.02)
@@ -116,18 +128,15 @@ def end(child):
     child.wait()
 
 
-def members(session):
+def members(session: int) -> list[int]:
     """Processes of a session that still run."""
     found = []
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                with open("/proc/" + name + "/stat", "rb") as file:
-                    fields = file.read().rpartition(b")")[2].split()
-            except OSError:
-                continue
-            if int(fields[3]) == session and fields[0] != b"Z":
-                found.append(int(name))
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                fields = (entry / "stat").read_bytes().rpartition(b")")[2].split()
+                if int(fields[3]) == session and fields[0] != b"Z":
+                    found.append(int(entry.name))
     return found
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import engines, events, importing, l1, l2
+from . import engines, events, importing, l1, l2, plan
 
 
 def main(folder: str, part: str) -> None:
@@ -26,8 +26,12 @@ def main(folder: str, part: str) -> None:
     sys.stderr.flush()
 
 
-def _work(part: str) -> Callable[[dict[str, Any], Path, str], None]:
-    parts = {"imports": importing.run, "L1": l1.run, "L2": l2.run}
+def _work(part: str) -> Callable[[dict[str, Any], Path, str], object]:
+    parts: dict[str, Callable[[dict[str, Any], Path, str], object]] = {
+        plan.IMPORTS: importing.run,
+        "L1": l1.run,
+        "L2": l2.run,
+    }
     return parts.get(part, engines.run)
 
 

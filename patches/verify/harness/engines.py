@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import traceback
 from pathlib import Path
 from typing import Any
 
-from . import events, nodes, plan, prompts, watch
+from . import events, importing, nodes, plan, prompts, watch
 from .host import TREE_FREE, Host
 from .plan import Case, Job
 
@@ -36,6 +37,8 @@ class Truth:
 
 def run(job: Job, folder: Path, part: str) -> None:
     """Run all engines, or the one that `part` names; an engine that fails is an event."""
+    if part == plan.TOGETHER and not importing.run(job, folder, part):
+        return
     import torch
 
     truth = Truth(folder)
@@ -48,6 +51,8 @@ def run(job: Job, folder: Path, part: str) -> None:
         together(job, truth, every)
         return
     (case,) = (case for case in every if case.name == part)
+    if not truth.tokens and case.role != "plain":
+        raise RuntimeError("there is nothing to compare with: decoding without speculation failed")
     host = started(case)
     first(job, truth, host)
     if case.role in ("chain", "width1", "tree"):
@@ -84,8 +89,6 @@ def _attempt(case: Case, action: Any) -> Any:
         return action()
     # Whatever a target's engine raises is the finding.
     except Exception as failure:  # noqa: BLE001
-        import traceback
-
         traceback.print_exc()
         words = str(failure).strip() or type(failure).__name__
         events.emit("failed", part=case.name, reason=f"{type(failure).__name__}: {words}"[:500])
@@ -133,23 +136,24 @@ def drafted(job: Job, truth: Truth, host: Host) -> None:
     """Decode with a drafter, one request beside the others without a tree; then continue."""
     trees = bool(host.case.budget)
     more = [truth.prompts[-1]] if trees else []
-    extra = [{}] * len(truth.prompts) + [TREE_FREE] * len(more)
+    extra: list[dict[str, Any]] = [{}] * len(truth.prompts) + [TREE_FREE] * len(more)
     _pass(host, "whole", 0, host.generate(truth.prompts + more, job["tokens"], extra), free=trees)
     _again(job, truth, host)
 
 
 def with_oracle(job: Job, truth: Truth, host: Host) -> None:
-    """Decode with trees that hide the truth, in several passes; then without parts of the runtime."""
+    """Decode with trees that hide the truth, several times; then without parts of the runtime."""
     nodes_, seed, tokens = host.case.budget, job["seed"], job["tokens"]
     known = truth.after(tokens)
     _silent(truth, host, tokens)
     host.call(watch.tell, known, nodes_, seed)
     host.call(watch.ask, trees=[], every=5, most=TREES_KEPT)
-    more = [{}] * len(truth.prompts) + [TREE_FREE]
+    more: list[dict[str, Any]] = [*[{}] * len(truth.prompts), TREE_FREE]
     found = host.generate([*truth.prompts, truth.prompts[-1]], tokens, more)
     _pass(host, "whole", 0, found, free=True)
     for _ in range(2):
         _again(job, truth, host)
+    host.settle()
     captured = host.call(watch.seen, "trees")
     events.emit("nodes", without=None, **nodes.compared(host, captured))
     for number, part in enumerate(PARTS):
@@ -185,11 +189,9 @@ def finish(host: Host, timed: list[dict[str, Any]]) -> None:
         eager=bool(host.case.engine.get("enforce_eager")),
         block=block,
         start_seconds=host.start_seconds,
-        cached=host.cached,
-        mixed=host.call(watch.seen, "mixed"),
         preemptions=_preemptions(host),
-        counters=host.call(watch.counters),
         stretches=timed,
+        **host.counted(),
     )
     host.close()
 

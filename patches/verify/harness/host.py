@@ -25,6 +25,8 @@ class Host:
         self.llm: Any = LLM(**case.engine)
         self.start_seconds = time.perf_counter() - before
         self.cached = 0
+        # What was counted before parts of the runtime were switched off.
+        self.settled: dict[str, Any] | None = None
         self._steps: list[tuple[float, bool]] = []
         self._time_steps()
         self.call(watch.install)
@@ -80,6 +82,18 @@ class Host:
     def verified(self) -> tuple[int, int]:
         """Verifications so far, and the draft tokens that they accepted."""
         return self.call(watch.seen, "verifications"), self.call(watch.seen, "accepted")
+
+    def counted(self) -> dict[str, Any]:
+        """What was counted: tokens from the prefix cache, mixed steps, the runtime's counters."""
+        return self.settled or {
+            "cached": self.cached,
+            "mixed": self.call(watch.seen, "mixed"),
+            "counters": self.call(watch.counters),
+        }
+
+    def settle(self) -> None:
+        """Let what follows change nothing of what was counted."""
+        self.settled = self.counted()
 
     def metric(self, name: str) -> float | None:
         """A counter of vLLM's own; of several engines in a process, the last one's."""

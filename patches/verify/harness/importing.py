@@ -10,15 +10,17 @@ from pathlib import Path
 from typing import Any
 
 from . import events
+from .plan import IMPORTS
 
 
-def run(job: dict[str, Any], folder: Path, part: str) -> None:
-    """Emit what is installed, and one check per edited module."""
-    del folder
+def run(job: dict[str, Any], folder: Path, part: str) -> bool:
+    """Emit what is installed, and one check per edited module; whether all can be imported."""
+    del folder, part
     events.progress("importing the edited modules")
     checks = [_imported(name) for name in job["modules"]]
     events.emit("facts", **_facts(job))
-    events.emit("checks", part=part, checks=checks)
+    events.emit("checks", part=IMPORTS, checks=checks)
+    return all(check["passed"] for check in checks)
 
 
 def _imported(name: str) -> dict[str, Any]:

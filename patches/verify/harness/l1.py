@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +33,14 @@ def run(job: dict[str, Any], folder: Path, part: str) -> None:
     events.emit("checks", part=part, checks=checks)
 
 
-def walks(source: random.Random, form: str = "auto", sizes: tuple[int, ...] = NODES) -> Iterator[Trial]:
+def walks(
+    source: random.Random, form: str = "auto", sizes: tuple[int, ...] = NODES
+) -> Iterator[Trial]:
     """Batches of every shape of tree, padded and one after another."""
     for nodes in sizes:
         for ragged in (False, True):
             batch = trees.cases(source, nodes, 20)
-            yield lambda batch=batch, nodes=nodes, ragged=ragged: walked(batch, nodes, ragged, form)
+            yield partial(walked, batch, nodes, ragged, form)
 
 
 def walked(batch: list[trees.Case], nodes: int, ragged: bool, form: str) -> Difference:
@@ -74,7 +77,7 @@ def builds(source: random.Random, form: str = "auto") -> Iterator[Trial]:
     for depth, width in SHAPES:
         for budget in BUDGETS:
             positions = [_position(source, width) for _ in range(depth)]
-            yield lambda given=positions, budget=budget: built(given, budget, form)
+            yield partial(built, positions, budget, form)
 
 
 def ties(source: random.Random) -> Iterator[Trial]:
@@ -85,7 +88,7 @@ def ties(source: random.Random) -> Iterator[Trial]:
             list(zip(source.sample(range(500), width), costs, strict=True))
             for costs in _tied(source, width)
         ]
-        yield lambda given=positions, budget=source.choice(BUDGETS): tied(given, budget)
+        yield partial(tied, positions, source.choice(BUDGETS))
 
 
 def built(positions: list[list[tuple[int, float]]], budget: int, form: str) -> Difference:
@@ -121,7 +124,7 @@ def leaves(source: random.Random) -> Iterator[Trial]:
         for budget in BUDGETS:
             options = [_position(source, width) for _ in range(depth)]
             chain = [source.choice(line) for line in options]
-            yield lambda a=chain, b=options, budget=budget: _leaves(a, b, budget)
+            yield partial(_leaves, chain, options, budget)
 
 
 def merges(source: random.Random) -> Iterator[Trial]:
@@ -131,7 +134,7 @@ def merges(source: random.Random) -> Iterator[Trial]:
             [source.randrange(3) for _ in range(source.randrange(1, 6))]
             for _ in range(source.randrange(1, 8))
         ]
-        yield lambda lists=lists, budget=source.choice(BUDGETS): _merges(lists, budget)
+        yield partial(_merges, lists, source.choice(BUDGETS))
 
 
 def _build(

@@ -7,6 +7,7 @@ import math
 import os
 import random
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,11 @@ def run(job: dict[str, Any], folder: Path, part: str) -> None:
         sizes = NODES if "interpreter" not in name else NODES[:3]
         checks += [
             check(f"walk, {name}", l1.walks(source, form, sizes), "batches of trees"),
-            check(f"build, {name}", list(l1.builds(source, form))[:: 1 if len(sizes) > 3 else 5], "builds"),
+            check(
+                f"build, {name}",
+                list(l1.builds(source, form))[:: 1 if len(sizes) > 3 else 5],
+                "builds",
+            ),
             check(f"ancestors, {name}", masks(source, form, sizes), "batches of trees"),
             check(f"commit, {name}", commits(source, form, sizes), "caches"),
             check(f"attention, {name}", attentions(source, form, sizes), "batches against float64"),
@@ -58,7 +63,7 @@ def masks(source: random.Random, form: str, sizes: tuple[int, ...]) -> Iterator[
     """Which rows see which."""
     for nodes in sizes:
         batch = trees.cases(source, nodes, 12)
-        yield lambda batch=batch, nodes=nodes: _masked(batch, nodes, form)
+        yield partial(_masked, batch, nodes, form)
 
 
 def _masked(batch: list[trees.Case], nodes: int, form: str) -> Difference:
@@ -81,7 +86,7 @@ def commits(source: random.Random, form: str, sizes: tuple[int, ...]) -> Iterato
     """Accepted rows that move to the front of their request's slots."""
     for nodes in sizes:
         batch = trees.cases(source, nodes, 6)
-        yield lambda batch=batch, nodes=nodes, seed=source.random(): _moved(batch, nodes, seed, form)
+        yield partial(_moved, batch, nodes, source.random(), form)
 
 
 def _moved(batch: list[trees.Case], nodes: int, seed: float, form: str) -> Difference:
@@ -113,8 +118,7 @@ def attentions(source: random.Random, form: str, sizes: tuple[int, ...]) -> Iter
     for dtype in BOUND:
         for nodes in sizes:
             batch = trees.cases(source, nodes, 1)[:5]
-            seed = source.randrange(1 << 30)
-            yield lambda b=batch, d=dtype, seed=seed: _attended(b, d, seed, form)
+            yield partial(_attended, batch, dtype, source.randrange(1 << 30), form)
 
 
 def _attended(batch: list[trees.Case], dtype: str, seed: int, form: str) -> Difference:
@@ -172,7 +176,7 @@ def picks(source: random.Random) -> Iterator[l1.Trial]:
     for vocabulary in (1, 7, 512):
         for _ in range(5):
             logits = [source.gauss(0, 3) for _ in range(vocabulary)]
-            yield lambda logits=logits: _picked(logits)
+            yield partial(_picked, logits)
 
 
 def _picked(logits: list[float]) -> Difference:
@@ -200,4 +204,6 @@ def _counts(batch: list[trees.Case]) -> Any:
 
 def _set(words: list[int]) -> set[int]:
     """Rows whose bits are set; bit 63 is the sign."""
-    return {64 * place + bit for place, word in enumerate(words) for bit in range(64) if word >> bit & 1}
+    return {
+        64 * place + bit for place, word in enumerate(words) for bit in range(64) if word >> bit & 1
+    }

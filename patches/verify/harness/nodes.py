@@ -20,6 +20,7 @@ def compared(host: Host, trees: list[dict[str, Any]]) -> dict[str, Any]:
         How many trees and nodes, the largest difference of a logit, the largest logit, and at how
         many nodes the best token is another one.
     """
+    host.call(watch.tell, [], 0, 0)
     host.call(watch.ask, trees=None, rows={})
     wanted = sorted({text for tree in trees for text in _texts(tree)})
     host.forget()

@@ -82,9 +82,7 @@ def best(positions: list[list[tuple[int, float]]], budget: int) -> dict[tuple[in
 def merged(continuations: list[list[int]]) -> dict[tuple[int, ...], None]:
     """Every prefix of every continuation, in the order in which they appear."""
     return {
-        tuple(tokens[: depth + 1]): None
-        for tokens in continuations
-        for depth in range(len(tokens))
+        tuple(tokens[: depth + 1]): None for tokens in continuations for depth in range(len(tokens))
     }
 
 

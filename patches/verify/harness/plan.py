@@ -13,6 +13,7 @@ Job = dict[str, Any]
 ENGINE_LEVELS = ("L3", "L4", "L5")
 # One process for engines that live side by side, so that their steps can be timed in turns.
 TOGETHER = "engines"
+IMPORTS = "imports"
 ROUNDS = 12
 SEGMENT = 24
 
@@ -36,15 +37,24 @@ class Case:
 
 def parts(job: Job) -> Iterator[tuple[str, dict[str, str]]]:
     """The processes of a verification in their order, with variables of their environments."""
-    yield "imports", {}
     for level in ("L1", "L2"):
         if level in job["levels"]:
-            yield level, {"TRITON_INTERPRET": "1"} if level == "L2" and not has_gpu() else {}
-    if not set(job["levels"]) & set(ENGINE_LEVELS):
+            yield level, _units(level)
+    engines = bool(set(job["levels"]) & set(ENGINE_LEVELS))
+    if engines and job["model"] is None:
+        # Importing is the first thing that its process does.
+        yield TOGETHER, variables(job)
         return
-    names = [TOGETHER] if job["model"] is None else [name for name, _ in roles(job)]
-    for name in names:
+    yield IMPORTS, variables(job)
+    for name, _ in roles(job) if engines else ():
         yield name, variables(job)
+
+
+def _units(level: str) -> dict[str, str]:
+    """Environment in which kernels run apart from an engine."""
+    if has_gpu():
+        return {}
+    return {"OMP_NUM_THREADS": "1"} | ({"TRITON_INTERPRET": "1"} if level == "L2" else {})
 
 
 def roles(job: Job) -> list[tuple[str, str]]:
@@ -70,6 +80,7 @@ def variables(job: Job) -> dict[str, str]:
         "VLLM_ALLOW_INSECURE_SERIALIZATION": "1",
         "VLLM_NO_USAGE_STATS": "1",
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+        "VLLM_LOGGING_LEVEL": "WARNING",
     }
     if job["model"] is None:
         # Larger teams of threads only wait for each other in a model of this size.

@@ -40,7 +40,9 @@ def of(job: dict[str, Any]) -> list[list[int]]:
     else:
         events.emit("prompts", about=f"{len(given)} given prompts")
     encode = _encoder(job["model"]) if any("text" in one for one in given) else None
-    found = [one["tokens"] if encode is None or "tokens" in one else encode(one["text"]) for one in given]
+    found = [
+        one["tokens"] if encode is None or "tokens" in one else encode(one["text"]) for one in given
+    ]
     if not all(found):
         raise ValueError("a prompt has no tokens")
     return found

@@ -18,7 +18,7 @@ class Case:
 
 
 def cases(source: random.Random, nodes: int, number: int) -> list[Case]:
-    """Requests of at most `nodes` nodes: every shape that is easy to get wrong, then random ones."""
+    """Requests of at most `nodes` nodes: shapes that are easy to get wrong, then random ones."""
     shapes = [[], chain(nodes), star(nodes), comb(nodes), late(nodes), chain(1)]
     shapes += [grown(source, source.randrange(nodes + 1)) for _ in range(number)]
     return [made(source, shape[:nodes]) for shape in shapes]
@@ -57,13 +57,12 @@ def made(source: random.Random, parents: list[int]) -> Case:
     """
     children: list[list[int]] = [[] for _ in range(len(parents) + 1)]
     tokens: list[int] = []
-    for node, parent in enumerate(parents):
+    for parent in parents:
         free = [token for token in range(VOCABULARY) if token not in children[parent]]
         # More children than tokens: the lowest of equal siblings has to win.
         token = source.choice(free or range(VOCABULARY))
         children[parent].append(token)
         tokens.append(token)
-        del node
     target = [
         source.choice(below) if below and source.random() < 0.8 else source.randrange(VOCABULARY)
         for below in children

@@ -48,8 +48,7 @@ class Watch:
             self._steps += 1
             if self.trees is not None and self._steps % self.every == 0:
                 self._keep_trees(runner, step, logits)
-        if metadata is None or not any(metadata.num_draft_tokens):
-            self._keep_rows(runner, logits)
+        self._keep_rows(runner, logits, metadata)
 
     def after(self, output: Any, metadata: Any) -> None:
         """Count what a step accepted."""
@@ -61,15 +60,20 @@ class Watch:
             self.verifications += len(lines)
             self.accepted = self.accepted + (tokens >= 0).sum() - len(lines)
 
-    def _keep_rows(self, runner: Any, logits: Any) -> None:
+    def _keep_rows(self, runner: Any, logits: Any, metadata: Any) -> None:
+        """Keep what follows each text; drafts come after it, and it does not see them."""
         if self.gaps is None and self.rows is None:
             return
-        for line, text in enumerate(_texts(runner)[: len(logits)]):
+        texts = _texts(runner)
+        drafts = [0] * len(texts) if metadata is None else metadata.num_draft_tokens
+        row = 0
+        for text, drafted in zip(texts, drafts, strict=True):
             if self.rows is not None:
-                self.rows[text] = logits[line].float().cpu()
+                self.rows[text] = logits[row].float().cpu()
             if self.gaps is not None:
-                (first, second), (_, token) = (part.tolist() for part in logits[line].float().topk(2))
+                (first, second), (_, token) = (part.tolist() for part in logits[row].topk(2))
                 self.gaps[text] = (first, first - second, int(token))
+            row += drafted + 1
 
     def _keep_trees(self, runner: Any, step: Any, logits: Any) -> None:
         assert self.trees is not None
@@ -79,7 +83,9 @@ class Watch:
             if count and len(self.trees) < self.most:
                 root = int(runner.input_ids.gpu[int(step.token_start[line])])
                 if root != texts[line][-1]:
-                    raise RuntimeError(f"the root is token {root}, the text ends in {texts[line][-1]}")
+                    raise RuntimeError(
+                        f"the root is token {root}, the text ends in {texts[line][-1]}"
+                    )
                 self.trees.append(
                     {
                         "text": texts[line],

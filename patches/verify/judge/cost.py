@@ -37,7 +37,7 @@ def sign_test(first: int, pairs: int) -> float:
         return 1.0
     extreme = min(first, pairs - first)
     tail = sum(math.comb(pairs, number) for number in range(extreme + 1))
-    return min(1.0, 2 * tail / 2**pairs)
+    return min(1.0, math.ldexp(tail, 1 - pairs))
 
 
 def acceptance(stretches: Sequence[Stretch]) -> float | None:
@@ -116,7 +116,10 @@ def pays(
     trees = [cost for cost in found if cost.name.startswith("tree")]
     gpu = evidence.facts is not None and evidence.facts.cuda
     if outcome == Outcome.FAILED:
-        return Pays.NO, "A tree does not pay here: its output is not greedy decoding, whatever its speed."
+        return (
+            Pays.NO,
+            "A tree does not pay here: its output is not greedy decoding, whatever its speed.",
+        )
     if gpu and any(engine.eager for engine in evidence.engines):
         return Pays.NOT_MEASURED, (
             "Whether a tree pays was not measured: enforce_eager hides its cost on a GPU."
@@ -132,7 +135,9 @@ def pays(
 
 
 def _decided(best: Cost, number: int) -> tuple[Pays, str]:
-    which = f"the best of {number} budgets, {best.budget}," if number > 1 else f"budget {best.budget}"
+    which = (
+        f"the best of {number} budgets, {best.budget}," if number > 1 else f"budget {best.budget}"
+    )
     if best.rate_p >= SIGNIFICANT:
         return Pays.UNDECIDED, f"Whether a tree pays here is undecided: {which} gives"
     if best.rate_ratio > 1:

@@ -24,7 +24,7 @@ def checks(evidence: Evidence, truth: Truth, rule: Rule) -> tuple[Check, ...]:
     found = [*dead, *(_output(evidence, truth, rule, name) for name in sorted(names))]
     found += [_plain(evidence, truth, rule), _free(evidence, truth, rule), *_branches(engines)]
     found += [_control(evidence, truth, rule, part) for part in PARTS]
-    return tuple([*found, *_covered(evidence, truth, engines)])
+    return (*found, *_covered(evidence, truth, engines))
 
 
 def _output(evidence: Evidence, truth: Truth, rule: Rule, name: str) -> Check:
@@ -89,11 +89,17 @@ def _control(evidence: Evidence, truth: Truth, rule: Rule, part: str) -> Check:
     name = f"without {part}"
     passes = [pass_ for pass_ in evidence.passes if pass_.without == part]
     if not passes:
-        return Check(name, Outcome.FAILED, "was not tried, so nothing shows that a mistake is noticed")
+        return Check(
+            name, Outcome.FAILED, "was not tried, so nothing shows that a mistake is noticed"
+        )
     wrong = [one for one in diverged(truth, passes) if not one.free and not rule.is_tie(one)]
     requests = sum(len(one.tokens) - one.free for one in passes)
     detail = f"{len(wrong)} of {requests} requests go wrong"
-    return Check(name, Outcome.PASSED if wrong else Outcome.FAILED, f"{detail}, as they have to" if wrong else detail)
+    return Check(
+        name,
+        Outcome.PASSED if wrong else Outcome.FAILED,
+        f"{detail}, as they have to" if wrong else detail,
+    )
 
 
 def _covered(evidence: Evidence, truth: Truth, engines: list[Ended]) -> list[Check]:
@@ -105,9 +111,21 @@ def _covered(evidence: Evidence, truth: Truth, engines: list[Ended]) -> list[Che
     )
     preempted = sum(engine.preemptions or 0 for engine in engines)
     facts = (
-        ("batches of different trees", len(truth.tokens) - 1, f"{len(truth.tokens)} requests at once"),
-        ("blocks that trees wrote", sum(e.cached for e in engines), "tokens came from the prefix cache"),
-        ("chunked prefill", sum(e.mixed for e in engines), "steps had trees beside pieces of prompts"),
+        (
+            "batches of different trees",
+            len(truth.tokens) - 1,
+            f"{len(truth.tokens)} requests at once",
+        ),
+        (
+            "blocks that trees wrote",
+            sum(e.cached for e in engines),
+            "tokens came from the prefix cache",
+        ),
+        (
+            "chunked prefill",
+            sum(e.mixed for e in engines),
+            "steps had trees beside pieces of prompts",
+        ),
         ("block boundaries", crossed, f"boundaries of {block} tokens are crossed in a pass"),
         ("preemption", preempted, "requests were preempted"),
     )

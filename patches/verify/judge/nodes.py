@@ -19,7 +19,9 @@ def checks(evidence: Evidence, truth: Truth) -> tuple[Check, ...]:
 
 def _check(one: Nodes, tolerance: float) -> Check:
     share = one.worst / one.largest if one.largest else float("inf")
-    said = f"{one.nodes} nodes of {one.trees} trees: largest difference {share:.1e} of the largest logit"
+    said = (
+        f"{one.nodes} nodes of {one.trees} trees differ by at most {share:.1e} of the largest logit"
+    )
     limit = f"{tolerance:.0e} allowed, another best token at {one.others}"
     agrees = bool(one.trees) and share <= tolerance
     if one.without is None:
@@ -29,4 +31,8 @@ def _check(one: Nodes, tolerance: float) -> Check:
         return Check(name, Outcome.FAILED, "no tree was verified")
     # What has to go wrong and does not would make the comparison above worthless.
     outcome = Outcome.FAILED if agrees else Outcome.PASSED
-    return Check(name, outcome, f"{said}, as it must not be: {limit}" if agrees else f"{said}, as it has to be")
+    return Check(
+        name,
+        outcome,
+        f"{said}, as it must not be: {limit}" if agrees else f"{said}, as it has to be",
+    )

@@ -23,7 +23,9 @@ def checks(evidence: Evidence, truth: Truth, rule: Rule) -> tuple[Check, ...]:
     """Equal tokens, equal acceptance."""
     one, other = evidence.engine("width1"), evidence.engine("chain")
     if one is None or other is None:
-        reason = evidence.failures.get("width 1") or evidence.failures.get("engines", "it did not end")
+        reason = evidence.failures.get("width 1") or evidence.failures.get(
+            "engines", "it did not end"
+        )
         return (Check("tokens", Outcome.FAILED, reason),)
     return (_tokens(evidence, truth, rule), _acceptance(one, other, rule), _drafts(one, other))
 
@@ -68,5 +70,7 @@ def _drafts(one: Ended, other: Ended) -> Check:
         detail = f"{one.branches} accepted nodes are off the first branch of a tree of width 1"
         return Check("drafts", Outcome.FAILED, detail)
     if not accepted:
-        return Check("drafts", Outcome.FAILED, "the stock chain accepted nothing, so nothing was compared")
+        return Check(
+            "drafts", Outcome.FAILED, "the stock chain accepted nothing, so nothing was compared"
+        )
     return Check("drafts", Outcome.PASSED, f"the stock chain accepted {accepted} drafted tokens")

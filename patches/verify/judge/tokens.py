@@ -104,9 +104,7 @@ def compared(passes: Iterable[Pass]) -> int:
     return sum(len(tokens) for pass_ in passes for tokens in pass_.tokens)
 
 
-def _first(
-    truth: Truth, pass_: Pass, line: int, tokens: tuple[int, ...]
-) -> Divergence | None:
+def _first(truth: Truth, pass_: Pass, line: int, tokens: tuple[int, ...]) -> Divergence | None:
     count = len(truth.tokens)
     free = pass_.free and line == count
     request = count - 1 if free else line
@@ -117,9 +115,7 @@ def _first(
         if place >= len(wanted) or token != wanted[place]:
             at = min(pass_.offset + place, len(truth.gaps[request]) - 1)
             gap = truth.gaps[request][at]
-            return Divergence(
-                pass_.engine, pass_.name, request, free, at, gap.lead, gap.best
-            )
+            return Divergence(pass_.engine, pass_.name, request, free, at, gap.lead, gap.best)
     if not tokens:
         return Divergence(pass_.engine, pass_.name, request, free, 0, float("inf"), 0.0)
     return None
