@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 
 from .. import __version__
 from ..analyzers.errors import DdtreeError, UsageError
-from . import compare, host, patch, rules
+from . import compare, host, patch, rules, verify
 from .options import chosen_format, named_format
 from .output import complain, emit
 from .render import error
@@ -75,13 +75,14 @@ inspect.command("host")(host.host)
 inspect.command("rules")(rules.rules)
 inspect.command("compare")(compare.compare)
 app.command("patch")(patch.patch)
+app.command("verify")(verify.verify)
 
 
 @app.callback(invoke_without_command=True)
 def root(
     version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
 ) -> None:
-    """Inspect and patch tree-structured speculative decoding in an installed vLLM."""
+    """Inspect, patch and verify tree-structured speculative decoding in an installed vLLM."""
     if version:
         emit(f"ddtree {__version__}\n")
         raise typer.Exit

@@ -4,7 +4,8 @@ DdtreeError
 |-- ConflictError        4    (of the readers) the target is not in the expected state
 |   `-- AnchorError      4    a place to hook into is missing, ambiguous or another one
 |-- RolledBack           5    a change failed, and every byte is as it was before
-`-- RecoveryPending      6    an interrupted change could not be undone yet
+|-- RecoveryPending      6    an interrupted change could not be undone yet
+`-- FarSideError         5    what runs in the target died, is silent or sends nonsense
 """
 
 from __future__ import annotations
@@ -26,3 +27,10 @@ class RecoveryPending(DdtreeError):
     """An interrupted change could not be undone yet; the next command tries again."""
 
     exit_code = 6
+
+
+class FarSideError(DdtreeError):
+    """What runs in the target died, is silent or sends nonsense; `log` is what it printed last."""
+
+    exit_code = 5
+    log: tuple[str, ...] = ()

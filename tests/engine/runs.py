@@ -12,7 +12,7 @@ from typing import Any
 from ..checkout import ROOT
 
 HERE = Path(__file__).parent
-MODELS = ROOT / "tests" / "models"
+MODELS = ROOT / "patches" / "verify" / "models"
 TARGET = str(MODELS / "tiny-qwen3-target")
 DRAFTER = str(MODELS / "tiny-dflash-drafter")
 VOCABULARY = 512

@@ -1,0 +1,1 @@
+"""Prove in a target's own interpreter that trees decode greedily, and measure what they cost."""

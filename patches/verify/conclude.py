@@ -1,0 +1,151 @@
+"""Put a report together from what a target sent."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from ... import __version__
+from ...analyzers.errors import ConflictError
+from ..errors import FarSideError
+from .evidence import Evidence, Facts
+from .judge import cost, levels
+from .judge.tokens import rule_of
+from .options import Options
+from .precondition import Ready
+from .report import Level, Outcome, Report, Subject, Verdict
+
+ENGINES = ("L3", "L4", "L5")
+TINY = "tiny"
+
+
+def report(
+    options: Options,
+    found: Ready,
+    job: Mapping[str, Any],
+    evidence: Evidence,
+    log: tuple[str, ...],
+    seconds: float,
+) -> Report:
+    """The report.
+
+    Raises:
+        ConflictError: the interpreter imports another vLLM than the target's.
+        FarSideError: vLLM does not even run without speculation, or nothing could be imported.
+    """
+    facts = _facts(evidence, found, log)
+    imports = evidence.checks.get("imports", ())
+    importable = all(check.outcome == Outcome.PASSED for check in imports)
+    if importable and evidence.truth is None and set(job["levels"]) & set(ENGINES):
+        raise _no_engine(evidence, log)
+    truth = evidence.truth
+    rule = None if truth is None else rule_of(truth, evidence.passes)
+    judged = levels.judged(evidence, job["levels"], job["method"], rule)
+    costs = cost.costs(evidence, interleaved=options.model is None)
+    verdict = _verdict(judged, importable=importable)
+    l5 = next(level.outcome for level in judged if level.level == "L5")
+    subject = _subject(options, found, job, facts, evidence)
+    pays, sentence = cost.pays(costs, l5, evidence, *_where(subject, options, evidence))
+    return Report(
+        tool_version=__version__,
+        subject=subject,
+        verdict=verdict,
+        imports=imports,
+        levels=judged,
+        engines=cost.engines(evidence),
+        costs=costs,
+        pays=pays,
+        sentence=sentence,
+        rule="" if rule is None else rule.sentence(),
+        seconds=round(seconds, 1),
+        notes=_notes(found),
+        log=log if verdict == Verdict.FAILED else (),
+    )
+
+
+def _facts(evidence: Evidence, found: Ready, log: tuple[str, ...]) -> Facts:
+    facts = evidence.facts
+    if facts is None:
+        raise _died(evidence.failures.get("imports", "it said nothing"), found, log)
+    if os.path.realpath(facts.location) != os.path.realpath(found.site):
+        raise ConflictError(
+            f"{found.python} imports vLLM from {facts.location}, not from {found.site}",
+            expected="the interpreter of the patched environment",
+            hint=f"ddtree verify {found.command} --python PATH",
+        )
+    return facts
+
+
+def _died(reason: str, found: Ready, log: tuple[str, ...]) -> FarSideError:
+    failure = FarSideError(
+        f"{found.python} could not be asked what is installed: {reason}",
+        expected="an interpreter that imports torch and vLLM",
+        hint=f"{found.python} -c 'import torch, vllm'",
+    )
+    failure.log = log
+    return failure
+
+
+def _no_engine(evidence: Evidence, log: tuple[str, ...]) -> FarSideError:
+    reason = evidence.failures.get("plain") or evidence.failures.get("engines", "no reason given")
+    failure = FarSideError(
+        f"vLLM gave nothing without speculation: {reason}",
+        expected="a vLLM that serves this model as it is",
+        hint="ddtree verify --level L1 --level L2",
+    )
+    failure.log = log
+    return failure
+
+
+def _verdict(judged: tuple[Level, ...], *, importable: bool) -> Verdict:
+    outcomes = {level.outcome for level in judged}
+    if not importable or Outcome.FAILED in outcomes:
+        return Verdict.FAILED
+    return Verdict.INCOMPLETE if Outcome.NOT_RUN in outcomes else Verdict.PASSED
+
+
+def _subject(
+    options: Options, found: Ready, job: Mapping[str, Any], facts: Facts, evidence: Evidence
+) -> Subject:
+    truth = evidence.truth
+    return Subject(
+        target=found.status.target,
+        location=str(found.site),
+        vllm=found.status.version,
+        plan_id=found.status.plan_id,
+        interpreter=str(found.python),
+        python=facts.python,
+        torch=facts.torch,
+        triton=facts.triton,
+        device=facts.device,
+        runner=options.runner,
+        model=options.model or TINY,
+        drafter=options.drafter if options.model else TINY,
+        method=job["method"],
+        dtype=truth.dtype if truth else job["dtype"],
+        budgets=tuple(job["budgets"]),
+        prompts=evidence.prompts,
+        tokens=options.tokens,
+        seed=options.seed,
+    )
+
+
+def _where(subject: Subject, options: Options, evidence: Evidence) -> tuple[str, str]:
+    """Model and device in words, and what they do not stand for."""
+    eager = any(engine.eager for engine in evidence.engines)
+    where = f"the {subject.model} model in {subject.dtype} on {subject.device}"
+    where += " without graphs" if eager else ""
+    missing = [] if evidence.facts and evidence.facts.cuda else ["a GPU"]
+    missing += [] if options.model else ["a model of a useful size"]
+    return where, f"; not measured on {' or '.join(missing)}" if missing else ""
+
+
+def _notes(found: Ready) -> tuple[str, ...]:
+    notes = found.status.notes
+    if found.status.outdated:
+        notes += ("Another ddtree applied the patch; what it installed is what was verified.",)
+    foreign = found.status.foreign
+    if foreign:
+        notes += (f"Changed by somebody else: {', '.join(foreign[:5])}.",)
+    return notes

@@ -1,0 +1,42 @@
+"""One process of a verification; started by the director with the name of its part."""
+
+from __future__ import annotations
+
+import json
+import sys
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from . import engines, events, importing, l1, l2, plan
+
+
+def main(folder: str, part: str) -> None:
+    """Run one part of the job in `folder`; what it raises becomes an event."""
+    events.stay_alive()
+    job = json.loads((Path(folder) / "job.json").read_text())
+    try:
+        _work(part)(job, Path(folder), part)
+    # Whatever a target's code raises is the finding.
+    except BaseException as failure:  # noqa: BLE001
+        traceback.print_exc()
+        events.emit("failed", part=part, reason=_reason(failure))
+    sys.stdout.flush()
+    sys.stderr.flush()
+
+
+def _work(part: str) -> Callable[[dict[str, Any], Path, str], object]:
+    parts: dict[str, Callable[[dict[str, Any], Path, str], object]] = {
+        plan.IMPORTS: importing.run,
+        "L1": l1.run,
+        "L2": l2.run,
+    }
+    return parts.get(part, engines.run)
+
+
+def _reason(failure: BaseException) -> str:
+    """The innermost cause that says something, in one line."""
+    words = str(failure).strip() or type(failure).__name__
+    line = next((line.strip() for line in words.splitlines() if line.strip()), words)
+    return f"{type(failure).__name__}: {line}"[:500]

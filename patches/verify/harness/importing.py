@@ -1,0 +1,69 @@
+"""Import every module that the patch edited, and see that the runtime's hook is in it."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import platform
+import sys
+from pathlib import Path
+from typing import Any
+
+from . import events
+from .plan import IMPORTS
+
+
+def run(job: dict[str, Any], folder: Path, part: str) -> bool:
+    """Emit what is installed, and one check per edited module; whether all can be imported."""
+    del folder, part
+    events.progress("importing the edited modules")
+    checks = [_imported(name) for name in job["modules"]]
+    events.emit("facts", **_facts(job))
+    events.emit("checks", part=IMPORTS, checks=checks)
+    return all(check["passed"] for check in checks)
+
+
+def _imported(name: str) -> dict[str, Any]:
+    try:
+        module = importlib.import_module(name)
+    # Whatever an edited module raises is the finding.
+    except BaseException as failure:  # noqa: BLE001
+        return {"name": name, "passed": False, "detail": f"{type(failure).__name__}: {failure}"}
+    hook = getattr(module, "_ddtree_hook", None)
+    if hook is None:
+        return {"name": name, "passed": False, "detail": f"no hook in {module.__file__}"}
+    if hook.__module__ != "ddtree_runtime.hooks":
+        detail = "the runtime cannot be imported, so its hooks do nothing"
+        return {"name": name, "passed": False, "detail": detail}
+    return {"name": name, "passed": True, "detail": str(module.__file__)}
+
+
+def _facts(job: dict[str, Any]) -> dict[str, Any]:
+    import torch
+
+    cuda = torch.cuda.is_available()
+    return {
+        "python": platform.python_version(),
+        "executable": sys.executable,
+        "torch": torch.__version__,
+        "triton": _version("triton"),
+        "runtime": _version("ddtree-runtime"),
+        "location": str(Path(_file("vllm")).parent.parent),
+        "device": torch.cuda.get_device_name(0) if cuda else "cpu",
+        "cuda": cuda,
+        "runner": job["runner"],
+    }
+
+
+def _version(name: str) -> str | None:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
+
+
+def _file(name: str) -> str:
+    spec = importlib.util.find_spec(name)
+    return str(spec.origin) if spec else ""

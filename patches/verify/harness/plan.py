@@ -1,0 +1,202 @@
+"""Which engines a verification starts, with which settings, and in which processes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+Job = dict[str, Any]
+
+ENGINE_LEVELS = ("L3", "L4", "L5")
+# One process for engines that live side by side, so that their steps can be timed in turns.
+TOGETHER = "engines"
+IMPORTS = "imports"
+ROUNDS = 12
+SEGMENT = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One engine.
+
+    Attributes:
+        name: what the report calls it.
+        role: "plain", "chain", "width1", "tree" or "oracle".
+        budget: nodes of its trees; 0 where there are none.
+        engine: arguments of vLLM's `LLM`.
+    """
+
+    name: str
+    role: str
+    budget: int
+    engine: dict[str, Any]
+
+
+def parts(job: Job) -> Iterator[tuple[str, dict[str, str]]]:
+    """The processes of a verification in their order, with variables of their environments."""
+    for level in ("L1", "L2"):
+        if level in job["levels"]:
+            yield level, _units(level)
+    engines = bool(set(job["levels"]) & set(ENGINE_LEVELS))
+    if engines and job["model"] is None:
+        # Importing is the first thing that its process does.
+        yield TOGETHER, variables(job)
+        return
+    yield IMPORTS, variables(job)
+    for name, _ in roles(job) if engines else ():
+        yield name, variables(job)
+
+
+def _units(level: str) -> dict[str, str]:
+    """Environment in which kernels run apart from an engine."""
+    if has_gpu():
+        return {}
+    return {"OMP_NUM_THREADS": "1"} | ({"TRITON_INTERPRET": "1"} if level == "L2" else {})
+
+
+def roles(job: Job) -> list[tuple[str, str]]:
+    """Name and role of every engine that the levels need; what others compare with comes first."""
+    levels = set(job["levels"])
+    found = [("plain", "plain")]
+    if levels & {"L4", "L5"}:
+        found.append(("chain", "chain"))
+    if "L4" in levels and job["method"] != "ngram":
+        found.append(("width 1", "width1"))
+    if "L5" in levels:
+        found += [(f"tree {budget}", "tree") for budget in job["budgets"]]
+    if levels & {"L3", "L5"} and job["runner"] == "v1":
+        found.append(("oracle", "oracle"))
+    return found
+
+
+def variables(job: Job) -> dict[str, str]:
+    """Environment of an engine's process."""
+    found = {
+        "VLLM_USE_V2_MODEL_RUNNER": {"v1": "0", "v2": "1"}[job["runner"]],
+        "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+        "VLLM_ALLOW_INSECURE_SERIALIZATION": "1",
+        "VLLM_NO_USAGE_STATS": "1",
+        "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+        "VLLM_LOGGING_LEVEL": "WARNING",
+    }
+    if job["model"] is None:
+        # Larger teams of threads only wait for each other in a model of this size.
+        found |= {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
+    return found
+
+
+def cases(job: Job, folder: Path, lengths: list[int], *, gpu: bool) -> list[Case]:
+    """Every engine of the job.
+
+    Args:
+        job: what was asked for.
+        folder: where the models that were sent along are.
+        lengths: tokens of each prompt.
+        gpu: whether the target runs on one.
+    """
+    models = folder / "models"
+    target = job["model"] or str(models / "tiny-qwen3-target")
+    tiny = models / "tiny-dflash-drafter" if job["model"] is None else None
+    drafter = job["drafter"] or (str(tiny) if tiny else None)
+    depth = job["depth"] or depth_of(job["method"], drafter)
+    most = max(job["budgets"], default=depth)
+    common = _common(job, target, lengths, most, gpu=gpu)
+    speculative = speculation(job["method"], drafter, depth)
+    made = []
+    for name, role in roles(job):
+        budget = {"plain": 0, "chain": 0, "width1": depth, "oracle": most}.get(role, -1)
+        budget = int(name.split()[1]) if budget < 0 else budget
+        engine = dict(common)
+        if role == "oracle":
+            engine |= _oracle(most, lengths, tiny=tiny is not None)
+        elif role != "plain":
+            engine["speculative_config"] = speculative
+        if budget:
+            engine |= _with_trees(budget, chain=role == "width1", gpu=gpu)
+        elif role == "plain" and gpu:
+            engine["async_scheduling"] = False
+        made.append(Case(name, role, budget, engine | job["engine"]))
+    return made
+
+
+def speculation(method: str | None, drafter: str | None, depth: int) -> dict[str, Any]:
+    """The stock speculative configuration of a drafter."""
+    found: dict[str, Any] = {"num_speculative_tokens": depth}
+    if method is not None:
+        found["method"] = method
+    if drafter is not None:
+        found["model"] = drafter
+    if method == "ngram":
+        found |= {"prompt_lookup_max": 3, "prompt_lookup_min": 1}
+    return found
+
+
+def depth_of(method: str | None, drafter: str | None) -> int:
+    """Tokens that a drafter drafts in a chain: a block drafter's block less its first, else 4."""
+    config = Path(drafter or "") / "config.json"
+    if method == "dflash" and config.is_file():
+        block = json.loads(config.read_text()).get("block_size")
+        return int(block) - 1 if block else 7
+    return 7 if method == "dflash" else 4
+
+
+def segments(tokens: int) -> tuple[list[int], int]:
+    """Where the timed stretches of a continuation start, and their length."""
+    length = min(SEGMENT, tokens)
+    return [round(number * (tokens - length) / (ROUNDS - 1)) for number in range(ROUNDS)], length
+
+
+def has_gpu() -> bool:
+    """Whether a driver's device is here; asked without starting anything on it."""
+    return any(Path(f"/dev/{name}").exists() for name in ("nvidiactl", "kfd", "dxg"))
+
+
+def _common(job: Job, target: str, lengths: list[int], most: int, *, gpu: bool) -> dict[str, Any]:
+    longest = max(lengths) + job["tokens"]
+    found: dict[str, Any] = {
+        "model": target,
+        "dtype": job["dtype"],
+        "seed": job["seed"],
+        # With room, or the drafts of the whole batch are dropped near the end.
+        "max_model_len": longest + 2 * (most + 1) + 16,
+        "max_num_seqs": len(lengths) + 1,
+        "disable_log_stats": False,
+    }
+    if not gpu:
+        # There are no graphs to lose, and compiling would take longer than everything else.
+        found["enforce_eager"] = True
+    if job["model"] is None:
+        found |= {"block_size": 32, "num_gpu_blocks_override": 128, "skip_tokenizer_init": True}
+    return found
+
+
+def _with_trees(budget: int, *, chain: bool, gpu: bool) -> dict[str, Any]:
+    settings: dict[str, Any] = {"budget": budget}
+    if chain:
+        settings["max_siblings"] = 1
+    found: dict[str, Any] = {"additional_config": {"ddtree": settings}}
+    if gpu:
+        # What the runtime asks for; the stock chain keeps its own, better settings.
+        settings["allow_untested_device"] = True
+        found["compilation_config"] = {"cudagraph_mode": "PIECEWISE"}
+        found["async_scheduling"] = False
+    return found
+
+
+def _oracle(nodes: int, lengths: list[int], *, tiny: bool) -> dict[str, Any]:
+    """The oracle's engine: prompts come in chunks, and in the tiny model's cache not all fit."""
+    package = __name__.rpartition(".")[0]
+    found: dict[str, Any] = {
+        "speculative_config": {
+            "method": "custom_class",
+            "model": f"{package}.oracle.Oracle",
+            "num_speculative_tokens": nodes,
+        },
+        "max_num_batched_tokens": max(128, (nodes + 1) * (len(lengths) + 1) + 3),
+    }
+    if tiny:
+        found["num_gpu_blocks_override"] = 40
+    return found

@@ -1,0 +1,1 @@
+"""From what a target sent to passed, failed or not run; pure."""

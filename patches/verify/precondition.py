@@ -1,0 +1,87 @@
+"""Before anything runs: there is an interpreter, and its vLLM is patched, whole and undisturbed."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from ...analyzers.errors import ConflictError, TargetError
+from ...analyzers.targets.directory import DirectorySource
+from ...analyzers.targets.resolve import open_target
+from ..distribution import distribution
+from ..place import place_of
+from ..status import State, Status, status_of
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A target that can be verified.
+
+    Attributes:
+        command: the TARGET as it stands on a command line.
+        python: its interpreter.
+        site: the real folder that holds its `vllm`.
+        modules: the edited modules by their import names.
+    """
+
+    command: str
+    python: Path
+    site: Path
+    status: Status
+    modules: tuple[str, ...]
+
+
+@contextmanager
+def ready(target: str | None, python: Path | None) -> Iterator[Ready]:
+    """The target, open for as long as the block runs.
+
+    Raises:
+        TargetError: there is no such target, or no interpreter runs it.
+        ConflictError: it is not patched, or not as the patch left it.
+    """
+    # With a TARGET, --python is only whose interpreter runs, not where vLLM is.
+    with open_target(target, python=python if target is None else None) as opened:
+        if not isinstance(opened.source, DirectorySource):
+            raise TargetError(
+                f"{opened.name} is an archive, and nothing runs in it",
+                expected="an environment with an installed and patched vLLM",
+                hint="ddtree verify ENVIRONMENT",
+            )
+        place = place_of(opened, python)
+        status = status_of(opened, place, distribution())
+        command = shlex.quote(opened.name)
+        _refuse_unpatched(status, command)
+        if place.python is None:
+            raise TargetError(
+                f"no interpreter belongs to {place.site}",
+                expected="the interpreter that runs this vLLM",
+                hint=f"ddtree verify {command} --python PATH",
+            )
+        modules = tuple(
+            file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+            for file in status.files
+        )
+        yield Ready(command, place.python, place.site, status, modules)
+
+
+def _refuse_unpatched(status: Status, command: str) -> None:
+    if status.state == State.APPLIED:
+        return
+    repair = f"ddtree patch {command} --revert"
+    hints = {
+        State.STOCK: f"ddtree patch {command} --apply",
+        State.LOST: f"ddtree patch {command} --apply",
+        State.DAMAGED: repair,
+        State.UNTRACKED: repair,
+    }
+    odd = [f"{file} is {state}" for file, state in status.files.items() if state != "patched"]
+    odd += [f"{file} is not as it was put there" for file in status.runtime]
+    details = f" ({'; '.join(odd[:3])})" if status.state == State.DAMAGED and odd else ""
+    raise ConflictError(
+        f"{status.location}: {status.sentence.rstrip('.')}{details}",
+        expected="a vLLM that ddtree has patched",
+        hint=hints[status.state],
+    )

@@ -1,0 +1,142 @@
+"""Run one command in a target: bytes go in, lines come out. Here: on this machine.
+
+Whatever carries a verification elsewhere implements these two protocols. The command needs no
+environment, no files and no signals of its own: it reads stdin until it ends, and ends with it.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import os
+import queue
+import signal
+import subprocess
+import threading
+from collections.abc import Sequence
+from typing import IO, Protocol
+
+from ...analyzers.errors import TargetError
+
+# Longer than the harness needs to end an engine's processes, gently and then not.
+PATIENCE_SECONDS = 20.0
+LOG_LINES = 400
+# Tokens and gaps of many prompts are one line; more than this is nothing that was agreed on.
+MOST_BYTES = 64 << 20
+
+
+class Running(Protocol):
+    """A command that runs."""
+
+    def line(self, timeout: float) -> bytes | None:
+        """The next line of stdout, without its end; None when there are no more.
+
+        Raises:
+            TimeoutError: there is none yet.
+        """
+
+    def log(self) -> tuple[str, ...]:
+        """The last lines of stderr so far."""
+
+    def close(self) -> int:
+        """End stdin, wait until the command has ended, and if need be end it; its exit code."""
+
+
+class Transport(Protocol):
+    """A way to run commands in a target."""
+
+    def start(self, command: Sequence[str], stdin: bytes) -> Running:
+        """Run a command; its stdin gets the bytes and stays open until `close`.
+
+        Raises:
+            TargetError: it cannot be started.
+        """
+
+
+class LocalTransport:
+    """Commands on this machine."""
+
+    def start(self, command: Sequence[str], stdin: bytes) -> Running:
+        """Run a command in a session of its own, so that a terminal's Ctrl-C goes to us alone."""
+        try:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise TargetError(
+                f"{command[0]} cannot be run: {error.strerror}",
+                expected="the interpreter of the target's environment",
+                hint="ddtree verify --python PATH",
+            ) from error
+        return LocalRunning(process, stdin)
+
+
+class LocalRunning:
+    """A process whose three streams are served by threads."""
+
+    def __init__(self, process: subprocess.Popen[bytes], stdin: bytes) -> None:
+        """Begin to serve them."""
+        self._process = process
+        self._lines: queue.Queue[bytes | None] = queue.Queue()
+        self._log: collections.deque[str] = collections.deque(maxlen=LOG_LINES)
+        assert process.stdin and process.stdout and process.stderr
+        self._threads = [
+            threading.Thread(target=work, args=args, daemon=True)
+            for work, args in (
+                (_feed, (process.stdin, stdin)),
+                (_lines, (process.stdout, self._lines)),
+                (_listen, (process.stderr, self._log)),
+            )
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def line(self, timeout: float) -> bytes | None:
+        """See `Running`."""
+        try:
+            return self._lines.get(timeout=timeout)
+        except queue.Empty:
+            raise TimeoutError from None
+
+    def log(self) -> tuple[str, ...]:
+        """See `Running`."""
+        return tuple(self._log)
+
+    def close(self) -> int:
+        """See `Running`."""
+        assert self._process.stdin
+        # It may have ended already; what was left in the buffer is nobody's then.
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+        try:
+            code = self._process.wait(PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            code = self._process.wait()
+        for thread in self._threads:
+            thread.join(timeout=1.0)
+        return code
+
+
+def _feed(stream: IO[bytes], data: bytes) -> None:
+    # The process may have ended, or was closed meanwhile; its exit code says why.
+    with contextlib.suppress(OSError, ValueError):
+        stream.write(data)
+        stream.flush()
+
+
+def _lines(stream: IO[bytes], found: queue.Queue[bytes | None]) -> None:
+    with stream:
+        while line := stream.readline(MOST_BYTES):
+            found.put(line.rstrip(b"\r\n"))
+    found.put(None)
+
+
+def _listen(stream: IO[bytes], log: collections.deque[str]) -> None:
+    with stream:
+        while line := stream.readline(1 << 16):
+            log.append(line.decode("utf-8", "replace").rstrip())
