@@ -120,8 +120,9 @@ def hooked_files(recipes: Iterable[Recipe]) -> tuple[str, ...]:
 
 def _refusal(found: str, recipes: Sequence[Recipe]) -> ConflictError:
     ranges = "; ".join(f"{recipe.name}: {recipe.range}" for recipe in recipes)
+    known = ranges or "there are none"
     return ConflictError(
         found,
-        expected=f"a version for which a model runner has one recipe ({ranges or 'there are none'})",
+        expected=f"a version for which a model runner has one recipe ({known})",
         hint="ddtree inspect host",
     )
