@@ -36,8 +36,8 @@ def with_known(
 ) -> dict[str, Any]:
     """The case with what it takes from the first pass of an earlier one.
 
-    An oracle `{"of": NAME}` knows that pass, if it is not told what it knows; a pass `{"of": NAME, "after": K}` continues its
-    requests after K generated tokens.
+    An oracle `{"of": NAME}` knows that pass; a pass `{"of": NAME, "after": K}` continues its
+    requests after K generated tokens. An oracle with `known` has been told already.
     """
 
     def sequences(name: str, kept: int | None) -> list[list[int]]:
