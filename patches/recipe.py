@@ -1,4 +1,4 @@
-"""What to change in which releases, and which recipe fits an installed version."""
+"""What to change in which releases, and which recipes fit an installed version."""
 
 from __future__ import annotations
 
@@ -75,21 +75,42 @@ def all_recipes() -> tuple[Recipe, ...]:
 
 
 def choose(version: str | None, recipes: Sequence[Recipe]) -> tuple[Recipe, str]:
-    """The one recipe for a version, and why it is that one.
+    """The recipe for a version, and why it is that one.
+
+    Every model runner has recipes of its own, and an install may have several runners, of which
+    vLLM selects one when it starts: what fits is applied together.
 
     Raises:
-        ConflictError: none fits, or more than one does; the message says how many.
+        ConflictError: none fits, or more than one of the same runner does; the message says how
+            many.
     """
     try:
         parsed = Version(version or "")
     except InvalidVersion:
         raise _refusal(f"the version of this vLLM is {version or 'unknown'}", recipes) from None
     fitting = [recipe for recipe in recipes if recipe.fits(parsed)]
-    if len(fitting) != 1:
+    if not fitting or len({recipe.runner for recipe in fitting}) != len(fitting):
         found = f"vLLM {version} is in the range of {len(fitting)} of {len(recipes)} recipes"
         raise _refusal(found, fitting or recipes)
-    (recipe,) = fitting
-    return recipe, f"{version} is in its range ({recipe.range}), and in no other recipe's"
+    recipe = combined(fitting)
+    if len(fitting) == 1:
+        return recipe, f"{version} is in its range ({recipe.range}), and in no other recipe's"
+    ranges = "; ".join(f"{one.name}: {one.range}" for one in fitting)
+    return recipe, f"{version} is in the range of one recipe for each model runner ({ranges})"
+
+
+def combined(recipes: Sequence[Recipe]) -> Recipe:
+    """One recipe with the anchors of all, each once; the range is what they have in common."""
+    if len(recipes) == 1:
+        return recipes[0]
+    anchors = dict.fromkeys(anchor for recipe in recipes for anchor in recipe.anchors)
+    return Recipe(
+        name="+".join(recipe.name for recipe in recipes),
+        runner="+".join(recipe.runner for recipe in recipes),
+        lower=max((recipe.lower for recipe in recipes), key=Version),
+        upper=min((recipe.upper for recipe in recipes), key=Version),
+        anchors=tuple(anchors),
+    )
 
 
 def hooked_files(recipes: Iterable[Recipe]) -> tuple[str, ...]:
@@ -99,8 +120,9 @@ def hooked_files(recipes: Iterable[Recipe]) -> tuple[str, ...]:
 
 def _refusal(found: str, recipes: Sequence[Recipe]) -> ConflictError:
     ranges = "; ".join(f"{recipe.name}: {recipe.range}" for recipe in recipes)
+    known = ranges or "there are none"
     return ConflictError(
         found,
-        expected=f"a version in the range of exactly one recipe ({ranges or 'there are none'})",
+        expected=f"a version for which a model runner has one recipe ({known})",
         hint="ddtree inspect host",
     )

@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ..analyzers.errors import ConflictError
 from ..analyzers.install.check import RecordCheck
 from ..analyzers.targets.source import Target
 from . import edit, journal
@@ -14,7 +15,7 @@ from .distribution import PACKAGE
 from .journal import Journal
 from .place import Place
 from .plan import Identity, foreign_edits, identity_of, sha256
-from .recipe import Recipe, all_recipes, hooked_files
+from .recipe import all_recipes, choose, hooked_files
 from .undo import content, runtime_changes
 
 # Larger files are compared by size: hashing compiled libraries takes longer than all the rest.
@@ -185,5 +186,12 @@ def _foreign(target: Target, ours: list[str]) -> tuple[str, ...]:
 
 def _outdated(found: Journal, installed: Mapping[str, bytes]) -> bool:
     current: Mapping[str, str] = {path: sha256(data) for path, data in installed.items()}
-    digests: Mapping[str, Recipe] = {recipe.digest: recipe for recipe in all_recipes()}
-    return found.installed != current or found.recipe_digest not in digests
+    return found.installed != current or found.recipe_digest != _digest(found.identity.version)
+
+
+def _digest(version: str) -> str | None:
+    """The digest of what would be applied to this version today; None if nothing would."""
+    try:
+        return choose(version, all_recipes())[0].digest
+    except ConflictError:
+        return None

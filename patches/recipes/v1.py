@@ -6,6 +6,7 @@ Every function is wrapped and none is replaced, so that no body has to be known.
 from __future__ import annotations
 
 from ..recipe import Anchor, Recipe
+from . import SHARED
 
 _RUNNER = "vllm/v1/worker/gpu_model_runner.py"
 _SAMPLER = "vllm/v1/sample/rejection_sampler.py"
@@ -68,17 +69,6 @@ RECIPE = Recipe(
             "v1.draft_logits",
             ("self", "hidden_states"),
         ),
-        Anchor(
-            "vllm/config/vllm.py",
-            "VllmConfig.num_speculative_tokens",
-            "config.num_speculative_tokens",
-            ("self",),
-        ),
-        Anchor(
-            "vllm/model_executor/layers/attention/attention.py",
-            "unified_attention_with_output",
-            "attention.forward",
-            ("query", "key", "value", "output", "layer_name"),
-        ),
+        *SHARED,
     ),
 )

@@ -61,6 +61,18 @@ def path_drafts(step: Step, vocabulary: int) -> torch.Tensor:
     return torch.where(end, mismatch[:, None].to(drafts.dtype), drafts)
 
 
+def write_drafts(step: Step, vocabulary: int) -> None:
+    """Write `path_drafts` over the step's drafts in the runner's own input ids."""
+    drafts = path_drafts(step, vocabulary)
+    ids, place = step.batch.input_ids, torch.arange(drafts.shape[1], device=drafts.device)
+    real = place < step.lengths[:, None]
+    root = step.token_start[:, None].long()
+    # Places that a request does not have write its root's own id over itself.
+    row = torch.where(real, root + 1 + place, root)
+    value = torch.where(real, drafts.to(ids.dtype), ids[root])
+    ids.index_copy_(0, row.flatten(), value.flatten())
+
+
 def path_tokens(step: Step) -> tuple[torch.Tensor, torch.Tensor]:
     """The accepted drafts and then the bonus token, -1 after it: [R, N + 1] int32; their number."""
     assert step.perm is not None and step.accepted is not None and step.bonus is not None

@@ -47,6 +47,10 @@ class Engine:
             self._reasons[request] = why_not(self.sampling_of(request))
         return self._reasons[request]
 
+    def judge(self, request: str, sampling: Any) -> None:
+        """Decide whether a request that arrives with these `SamplingParams` takes trees."""
+        self._reasons[request] = why_not(sampling)
+
     def forget(self, finished: set[str]) -> None:
         """Drop what is known of finished requests; their names may come again."""
         for request in finished:

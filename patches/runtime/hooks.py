@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from . import attention, budget
 from .v1 import runner as v1
+from .v2 import runner as v2
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Handler = Callable[..., Any]
@@ -22,7 +23,7 @@ HANDLERS: dict[str, Handler] = {
     "config.num_speculative_tokens": budget.num_speculative_tokens,
     # unified_attention_with_output
     "attention.forward": attention.forward,
-    # GPUModelRunner
+    # GPUModelRunner of v1/worker
     "v1.init": v1.init,
     "v1.initialize_kv_cache": v1.initialize_kv_cache,
     "v1.prepare_inputs": v1.prepare_inputs,
@@ -33,6 +34,16 @@ HANDLERS: dict[str, Handler] = {
     "v1.expand_batch_to_tokens": v1.expand_batch_to_tokens,
     # SpecDecodeBaseProposer._greedy_sample
     "v1.draft_logits": v1.draft_logits,
+    # GPUModelRunner of v1/worker/gpu
+    "v2.init": v2.init,
+    "v2.initialize_kv_cache": v2.initialize_kv_cache,
+    "v2.add_requests": v2.add_requests,
+    "v2.prepare_attn": v2.prepare_attn,
+    # RejectionSampler.__call__, and rejection_sample of its utilities
+    "v2.sample": v2.sample,
+    "v2.rejection_sample": v2.rejection_sample,
+    # DraftModelSpeculator.sample_draft
+    "v2.sample_draft": v2.sample_draft,
 }
 
 

@@ -116,6 +116,7 @@ def _step(
         logits_start=to_device(logits_rows, device, torch.int32),
         tokens=tokens,
         parents=parents,
+        lengths=lengths,
         count=count,
         visible=seen.visible,
         depth=seen.depth,

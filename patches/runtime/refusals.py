@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.util
+import pathlib
 from collections.abc import Callable
 from typing import Any
 
 from .config import Settings
 
 METHODS = ("ngram", "draft_model", "eagle", "eagle3", "mtp", "dflash", "custom_class")
+# Of these, what the V2 model runner drafts with a model whose logits can be seen.
+V2_METHODS = ("draft_model", "eagle", "eagle3", "mtp", "dflash")
+V2_RUNNER = "vllm.v1.worker.gpu.model_runner"
+# Attention backends beside which the tree's rows have been attended to and compared.
+BACKENDS = ("CPU_ATTN", "TRITON_ATTN")
 
 
 class Refused(ValueError):
@@ -16,6 +24,18 @@ class Refused(ValueError):
     def __init__(self, reason: str, remedy: str) -> None:
         """`remedy` completes the sentence "to start, ..."."""
         super().__init__(f"ddtree: {reason}; to start, {remedy}")
+
+
+@functools.cache
+def is_hooked(module: str) -> bool:
+    """Whether the patch has edited a module of the vLLM that runs; the module is not imported."""
+    try:
+        spec = importlib.util.find_spec(module)
+    except ModuleNotFoundError:
+        return False
+    if spec is None or spec.origin is None:
+        return False
+    return b"_ddtree_hook" in pathlib.Path(spec.origin).read_bytes()
 
 
 NO_TREES = 'remove "ddtree" from --additional-config'
@@ -30,9 +50,28 @@ CONFIG_QUESTIONS: tuple[Question, ...] = (
         "give --speculative-config",
     ),
     (
-        lambda config: config.use_v2_model_runner,
-        "only the V1 model runner is hooked",
+        lambda config: config.use_v2_model_runner and not is_hooked(V2_RUNNER),
+        "only the V1 model runner is hooked in this release",
         "set VLLM_USE_V2_MODEL_RUNNER=0",
+    ),
+    (
+        lambda config: (
+            config.use_v2_model_runner
+            and config.speculative_config.method in METHODS
+            and config.speculative_config.method not in V2_METHODS
+        ),
+        "the V2 model runner drafts without a model here, and only the V1 runner's trees do that",
+        "set VLLM_USE_V2_MODEL_RUNNER=0",
+    ),
+    (
+        lambda config: getattr(config, "watermark_config", None),
+        "a watermark is drawn along a chain",
+        "remove the watermark's configuration",
+    ),
+    (
+        lambda config: getattr(config.cache_config, "kv_sharing_fast_prefill", False),
+        "fast prefill leaves out rows in some layers",
+        "remove --kv-sharing-fast-prefill",
     ),
     (
         lambda config: config.parallel_config.pipeline_parallel_size > 1,
@@ -46,6 +85,16 @@ CONFIG_QUESTIONS: tuple[Question, ...] = (
         ),
         "context parallelism spreads a tree's keys over ranks",
         "set the context-parallel sizes to 1",
+    ),
+    (
+        lambda config: getattr(config.parallel_config, "enable_dbo", False),
+        "dual-batch overlap splits a batch's attention",
+        "remove --enable-dbo",
+    ),
+    (
+        lambda config: getattr(config.parallel_config, "enable_batch_sharded_sampling", False),
+        "batch-sharded sampling spreads a step's requests over ranks",
+        "remove --enable-batch-sharded-sampling",
     ),
     (
         lambda config: config.kv_transfer_config,
@@ -87,6 +136,11 @@ SPECULATIVE_QUESTIONS: tuple[Question, ...] = (
         lambda spec: getattr(spec, "num_speculative_tokens_per_batch_size", None),
         "the number of drafted tokens changes with the batch",
         'remove "num_speculative_tokens_per_batch_size"',
+    ),
+    (
+        lambda spec: getattr(spec, "enable_adaptive_verification", False),
+        "adaptive verification cuts drafts off as if they were chains",
+        'remove "enable_adaptive_verification"',
     ),
     (
         lambda spec: getattr(spec, "use_heterogeneous_vocab", False),
@@ -138,6 +192,11 @@ def check_runner(settings: Settings, runner: Any) -> None:
 
 LAYER_QUESTIONS: tuple[Question, ...] = (
     (
+        lambda layer: layer.attn_backend.get_name() not in BACKENDS,
+        "trees were not tested beside its attention backend",
+        "set --attention-backend TRITON_ATTN",
+    ),
+    (
         lambda layer: not hasattr(layer.impl, "do_kv_cache_update"),
         "its cache cannot be written apart from attention",
         NO_TREES,
@@ -173,6 +232,16 @@ LAYER_QUESTIONS: tuple[Question, ...] = (
         "set --kv-cache-dtype auto",
     ),
 )
+
+
+def check_sampler(sampler: Any) -> None:
+    """Judge the rejection sampler of a V2 `GPUModelRunner`.
+
+    Raises:
+        Refused: it is not vLLM's own.
+    """
+    if type(sampler).__name__ != "RejectionSampler":
+        raise Refused("the model brings a rejection sampler of its own", NO_TREES)
 
 
 def check_layer(name: str, layer: Any) -> None:

@@ -63,11 +63,14 @@ class Step:
         logits_start: [R] int32, logits row of each root.
         tokens: [R, N] int32, the drafted tokens.
         parents: [R, N] int32.
+        lengths: [R] int32, drafted rows of each request.
         count: [R] int32, nodes that take part in the walk.
         visible: [R, N + 1, W] int64.
         depth: [R, N + 1] int32.
         is_chain: [R] bool.
         shift: token rows and the distance from their place to their depth, once it is applied.
+        slots: [groups, T] int64, where the runner keeps no slots of its own for later.
+        judged: requests whose outcome the sampler has been told.
         layers_masked: layers that have attended with the tree's mask.
         perm: [R, N + 1] int32 after the walk.
         accepted: [R] int32 after the walk.
@@ -87,11 +90,14 @@ class Step:
     logits_start: torch.Tensor
     tokens: torch.Tensor
     parents: torch.Tensor
+    lengths: torch.Tensor
     count: torch.Tensor
     visible: torch.Tensor
     depth: torch.Tensor
     is_chain: torch.Tensor
     shift: tuple[torch.Tensor, torch.Tensor] | None = None
+    slots: torch.Tensor | None = None
+    judged: int = 0
     layers_masked: set[str] = field(default_factory=set)
     perm: torch.Tensor | None = None
     accepted: torch.Tensor | None = None

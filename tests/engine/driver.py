@@ -1,11 +1,13 @@
 """Runs engines of the target environment and writes what they produced; see `runs.py`.
 
-It is started by path in an environment that knows nothing of this project's tests.
+It is started by path in an environment that knows nothing of this project's tests. The `changes`
+of a case are modules beside it that change something of vLLM while the case runs.
 """
 
 from __future__ import annotations
 
 import gc
+import importlib
 import json
 import sys
 import time
@@ -35,7 +37,7 @@ def with_known(
     """The case with what it takes from the first pass of an earlier one.
 
     An oracle `{"of": NAME}` knows that pass; a pass `{"of": NAME, "after": K}` continues its
-    requests after K generated tokens.
+    requests after K generated tokens. An oracle with `known` has been told already.
     """
 
     def sequences(name: str, kept: int | None) -> list[list[int]]:
@@ -44,7 +46,7 @@ def with_known(
         return [prompt + request["tokens"][:kept] for prompt, request in pairs]
 
     made = dict(case)
-    if "oracle" in case:
+    if "of" in case.get("oracle", {}):
         made["oracle"] = {**case["oracle"], "known": sequences(case["oracle"]["of"], None)}
     made["passes"] = [
         {**one, "prompts": sequences(one["of"], one["after"])} if "of" in one else one
@@ -58,6 +60,9 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
     from vllm import LLM
 
     write_oracle(case.get("oracle"))
+    changes = [importlib.import_module(name) for name in case.get("changes", [])]
+    for change in changes:
+        change.make()
     engine = LLM(**case["engine"])
     passes = []
     before = time.perf_counter()
@@ -72,6 +77,8 @@ def run(case: dict[str, Any]) -> dict[str, Any]:
         "counters": counters_of(engine) if case.get("counters") else None,
     }
     shut_down(engine)
+    for change in changes:
+        change.undo()
     return result
 
 

@@ -18,6 +18,7 @@ def config(**changes: Any) -> SimpleNamespace:
         additional_config={"ddtree": {"budget": 16}},
         use_v2_model_runner=False,
         kv_transfer_config=None,
+        cache_config=SimpleNamespace(),
         parallel_config=SimpleNamespace(pipeline_parallel_size=1, decode_context_parallel_size=1),
         speculative_config=SimpleNamespace(method="dflash", num_speculative_tokens=7),
         model_config=SimpleNamespace(
@@ -106,6 +107,11 @@ def test_width_of_verification() -> None:
         ({"parallel_config__decode_context_parallel_size": 2}, "context parallelism"),
         ({"parallel_config__prefill_context_parallel_size": 2}, "context parallelism"),
         ({"kv_transfer_config": object()}, "--kv-transfer-config"),
+        ({"parallel_config__enable_dbo": True}, "--enable-dbo"),
+        ({"parallel_config__enable_batch_sharded_sampling": True}, "sharded"),
+        ({"cache_config__kv_sharing_fast_prefill": True}, "--kv-sharing-fast-prefill"),
+        ({"watermark_config": object()}, "watermark"),
+        ({"speculative_config__enable_adaptive_verification": True}, "adaptive verification"),
         ({"model_config__is_hybrid": True}, "recurrent state"),
         ({"model_config__is_attention_free": True}, "recurrent state"),
         ({"model_config__use_mla": True}, "MLA"),
@@ -161,7 +167,8 @@ def layer(**changes: Any) -> SimpleNamespace:
         attn_type="decoder",
         kv_cache_dtype="auto",
     )
-    return changed(SimpleNamespace(impl=impl), changes)
+    backend = SimpleNamespace(get_name=lambda: "TRITON_ATTN")
+    return changed(SimpleNamespace(impl=impl, attn_backend=backend), changes)
 
 
 @pytest.mark.parametrize(
@@ -174,6 +181,7 @@ def layer(**changes: Any) -> SimpleNamespace:
         ({"impl__logits_soft_cap": 30.0}, "soft cap"),
         ({"impl__attn_type": "encoder"}, "self-attention"),
         ({"impl__kv_cache_dtype": "fp8"}, "--kv-cache-dtype auto"),
+        ({"attn_backend": SimpleNamespace(get_name=lambda: "FLASH_ATTN")}, "TRITON_ATTN"),
         ({"impl": SimpleNamespace()}, "written apart from attention"),
     ],
 )

@@ -1,0 +1,214 @@
+"""Trees on the V2 model runner, which runs here under Triton's interpreter.
+
+The interpreter takes a tenth of a second and more per step, so that runs are short; the truth and
+the text to go on from come from the V1 runner, which is fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from . import interpreter, runs
+
+Run = Callable[..., dict[str, Any]]
+
+# Prompts after which the tiny drafter is right often enough to tell a tree from a chain.
+PROMPTS = [
+    runs.prompts((5, 20, 33, 64, 90, 31, 12, 40, 8, 50, 25), seed=3)[number]
+    for number in (5, 7, 9, 10)
+]
+TOKENS = 48
+SMALL = {"max_num_seqs": 4, "max_num_batched_tokens": 112}
+
+
+@pytest.fixture(scope="module")
+def run_v2(run: Run) -> Run:
+    """Runs cases on the V2 model runner."""
+
+    def start(cases: dict[str, runs.Case], **variables: str) -> dict[str, Any]:
+        path = f"{runs.HERE}:{interpreter.PATH}"
+        return run(cases, PYTHONPATH=path, **interpreter.ENVIRONMENT, **variables)
+
+    return start
+
+
+@pytest.fixture(scope="module")
+def known(run: Run) -> list[list[int]]:
+    """Each prompt and what the V1 runner decodes after it."""
+    one = runs.greedy(PROMPTS, TOKENS + 40)
+    (result,) = run({"plain": {"engine": runs.engine(), "passes": [one]}})["plain"]["passes"]
+    return [prompt + more for prompt, more in zip(PROMPTS, runs.tokens(result), strict=True)]
+
+
+def begun(known: list[list[int]], after: int = 0) -> list[list[int]]:
+    """The prompts with the first tokens that were decoded after them, which a drafter has seen."""
+    pairs = zip(PROMPTS, known, strict=True)
+    return [text[: len(prompt) + after] for prompt, text in pairs]
+
+
+def decoded(known: list[list[int]], after: int = 0, tokens: int = TOKENS) -> list[list[int]]:
+    """What greedy decoding gives after `begun`."""
+    pairs = zip(PROMPTS, known, strict=True)
+    return [text[len(prompt) + after :][:tokens] for prompt, text in pairs]
+
+
+def case(*passes: dict[str, Any], changes: tuple[str, ...] = (), **given: Any) -> runs.Case:
+    """A case of the tiny target on the V2 runner."""
+    engine = runs.engine(**{**SMALL, **given})
+    return {
+        "engine": engine,
+        "passes": list(passes),
+        "changes": list(changes),
+        "counters": "additional_config" in given,
+    }
+
+
+def with_oracle(
+    known: list[list[int]], nodes: int, *passes: dict[str, Any], **given: Any
+) -> runs.Case:
+    """A case whose trees hide what is known; the block drafter's own drafts are not used."""
+    changes = ("oracle_v2", *given.pop("changes", ()))
+    config = runs.trees(nodes, **given.pop("trees", {}))
+    made = case(*passes, changes=changes, **runs.dflash(), **config, **given)
+    oracle = {"known": known, "nodes": nodes, "seed": 7, "vocabulary": runs.VOCABULARY}
+    return {**made, "oracle": oracle}
+
+
+@pytest.mark.parametrize(("nodes", "changes"), [(12, ()), (40, ("asynchronous",))])
+def test_oracle_trees(
+    run_v2: Run, known: list[list[int]], nodes: int, changes: tuple[str, ...]
+) -> None:
+    """Blocks are crossed, prompts come in chunks, later passes read what trees wrote."""
+    passes = [runs.greedy(begun(known, after), TOKENS) for after in (0, 24, 40)]
+    # With 40 nodes a step holds fewer rows than the requests want: trees are cut, requests wait.
+    results = run_v2({"tree": with_oracle(known, nodes, *passes, changes=changes)})
+    result = results["tree"]
+    for after, one in zip((0, 24, 40), result["passes"], strict=True):
+        assert runs.tokens(one) == decoded(known, after), after
+    assert result["metrics"]["vllm:prefix_cache_hits"] >= 300
+    counters = result["counters"]
+    assert counters["branches"] > 60
+    assert counters["fallbacks"] == {}
+    assert counters["acceptance_length"] > counters["acceptance_length_chain"] + 0.5
+
+
+def test_without_a_part_the_output_is_wrong(run_v2: Run, known: list[list[int]]) -> None:
+    """The mask, the depth positions and the commit are each needed, so equality proves them."""
+    parts = ("mask", "positions", "commit")
+    one = runs.greedy(PROMPTS, TOKENS)
+    results = run_v2(
+        {part: with_oracle(known, 12, one, trees={"without": [part]}) for part in parts}
+    )
+    for part in parts:
+        found = runs.tokens(results[part]["passes"][0])
+        pairs = zip(found, decoded(known), strict=True)
+        equal = sum(mine == theirs for mine, theirs in pairs)
+        assert equal <= 1, f"without {part}: {equal} of {len(found)} requests are still greedy"
+
+
+def test_block_drafter(run_v2: Run, known: list[list[int]]) -> None:
+    """DFlash with best-first trees, synchronously and not, accepts more than its chain does."""
+    one = runs.greedy(PROMPTS, TOKENS, logprobs=2)
+    results = run_v2(
+        {
+            "plain": case(one),
+            "chain": case(one, **runs.dflash()),
+            "16": case(one, changes=("asynchronous",), **runs.dflash(), **runs.trees(16)),
+            "40": case(one, **runs.dflash(), **runs.trees(40), max_num_batched_tokens=256),
+        }
+    )
+    for name, result in results.items():
+        assert runs.tokens(result["passes"][0]) == decoded(known), name
+        close(result["passes"][0], results["plain"]["passes"][0])
+    lengths = [runs.acceptance(results[name]) for name in ("chain", "16", "40")]
+    assert lengths == sorted(lengths), lengths
+    assert lengths[2] > lengths[0] + 0.2, lengths
+    for name in ("16", "40"):
+        assert results[name]["counters"]["branches"] > 10
+        assert results[name]["counters"]["fallbacks"] == {}
+
+
+def close(mine: runs.Pass, theirs: runs.Pass) -> None:
+    """Compare log-probabilities of the same tokens; the order of equal ones may differ."""
+    for one, other in zip(mine, theirs, strict=True):
+        for found, expected in zip(one["logprobs"], other["logprobs"], strict=True):
+            assert [entry[:2] for entry in found] == [entry[:2] for entry in expected]
+            values = [entry[2] for entry in found]
+            assert values == pytest.approx([entry[2] for entry in expected], abs=1e-4)
+
+
+def test_sampled_requests_draw_what_they_draw_without_speculation(
+    run_v2: Run, known: list[list[int]]
+) -> None:
+    """The runner's noise belongs to seed and position, so that not a token may differ."""
+    kinds: list[dict[str, Any]] = [
+        {"temperature": 0.0},
+        {"temperature": 0.8, "top_k": 20, "top_p": 0.95},
+        {"temperature": 0.5},
+        {"temperature": 1.0, "top_k": 4},
+    ]
+    common = {"max_tokens": TOKENS, "ignore_eos": True}
+    sampling = [{**common, **kind, "seed": line} for line, kind in enumerate(kinds)]
+    one = {"prompts": PROMPTS, "sampling": sampling}
+    drafter = {**runs.dflash(), **runs.trees(24)}
+    results = run_v2(
+        {
+            "plain": case(one),
+            "tree": case(one, **drafter),
+            "ahead": case(one, changes=("asynchronous",), **drafter),
+        }
+    )
+    truth = runs.tokens(results["plain"]["passes"][0])
+    greedy = [mine == theirs for mine, theirs in zip(truth, decoded(known), strict=True)]
+    assert greedy == [kind["temperature"] == 0.0 for kind in kinds]
+    for name in ("tree", "ahead"):
+        assert runs.tokens(results[name]["passes"][0]) == truth, name
+        assert results[name]["counters"]["branches"] > 10
+        assert results[name]["counters"]["fallbacks"] == {}
+
+
+def test_requests_that_cannot_take_a_tree_are_chains(run_v2: Run, known: list[list[int]]) -> None:
+    """What reads the preceding rows as the prefix is verified as a chain, alone, and counted."""
+    kinds: dict[str, dict[str, Any]] = {
+        "repetition penalty": {"repetition_penalty": 1.3},
+        "frequency penalty": {"frequency_penalty": 0.5},
+        "allowed token ids": {"allowed_token_ids": list(range(0, 512, 2))},
+    }
+    common = {"max_tokens": TOKENS, "temperature": 0.0, "ignore_eos": True}
+    sampling = [{**common, **given} for given in kinds.values()]
+    sampling += [common] * (len(PROMPTS) - len(sampling))
+    one = {"prompts": PROMPTS, "sampling": sampling}
+    results = run_v2({"plain": case(one), "tree": case(one, **runs.dflash(), **runs.trees(24))})
+    assert results["tree"]["passes"] == results["plain"]["passes"]
+    counters = results["tree"]["counters"]
+    assert set(counters["fallbacks"]) == set(kinds)
+    assert counters["branches"] > 5
+
+
+def test_few_blocks_and_the_longest_text(run_v2: Run, known: list[list[int]]) -> None:
+    """Requests are preempted and come again; others run into the longest text that is allowed."""
+    one = runs.greedy(PROMPTS, TOKENS)
+    longest = max(map(len, PROMPTS)) + TOKENS - 7
+    results = run_v2(
+        {
+            "few": with_oracle(known, 12, one, num_gpu_blocks_override=9, max_model_len=128),
+            "plain": case(one, max_model_len=longest),
+            "long": with_oracle(known, 12, one, max_model_len=longest),
+        }
+    )
+    assert runs.tokens(results["few"]["passes"][0]) == decoded(known)
+    assert results["few"]["metrics"]["vllm:num_preemptions"] > 0
+    assert results["few"]["counters"]["branches"] > 10
+    assert results["long"]["passes"] == results["plain"]["passes"]
+    assert min(map(len, runs.tokens(results["plain"]["passes"][0]))) < TOKENS
+
+
+def test_patched_and_not_configured_is_stock(run_v2: Run, known: list[list[int]]) -> None:
+    """Without settings, drafts are the drafter's own, and nothing of the runtime is at work."""
+    one = runs.greedy(PROMPTS, 20)
+    results = run_v2({"chain": {**case(one, **runs.dflash()), "counters": False}})
+    assert runs.tokens(results["chain"]["passes"][0]) == decoded(known, tokens=20)
+    assert results["chain"]["metrics"]["vllm:spec_decode_num_drafts"] > 20
