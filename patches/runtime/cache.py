@@ -145,7 +145,7 @@ def look_at(layer: Any) -> Cache:
         ValueError: the cache has a form that is not known.
     """
     cache: torch.Tensor = layer.kv_cache
-    if cache.device.type == "cpu":
+    if layer.attn_backend.get_name() == "CPU_ATTN":
         return _learn(layer, cache)
     for shape, split in LAYOUTS.values():
         fits = cache.dim() == len(shape) and all(

@@ -52,7 +52,8 @@ def filled(place: Put, dtype: torch.dtype) -> tuple[SimpleNamespace, torch.Tenso
     torch.manual_seed(3)
     rows = torch.randn(2, BLOCKS * BLOCK, HEADS, DIM).to(dtype)
     cache = torch.zeros(BLOCKS, HEADS, BLOCK, 2 * DIM, dtype=dtype)
-    layer = SimpleNamespace(kv_cache=cache, impl=Impl(place))
+    backend = SimpleNamespace(get_name=lambda: "CPU_ATTN")
+    layer = SimpleNamespace(kv_cache=cache, impl=Impl(place), attn_backend=backend)
     layer.impl.do_kv_cache_update(layer, rows[0], rows[1], cache, torch.arange(BLOCKS * BLOCK))
     return layer, rows[0], rows[1]
 

@@ -88,7 +88,7 @@ def test_oracle_trees(
     result = results["tree"]
     for after, one in zip((0, 24, 40), result["passes"], strict=True):
         assert runs.tokens(one) == decoded(known, after), after
-    assert result["metrics"]["vllm:prefix_cache_hits"] >= 300
+    assert result["metrics"]["vllm:prefix_cache_hits"] > 100
     counters = result["counters"]
     assert counters["branches"] > 60
     assert counters["fallbacks"] == {}

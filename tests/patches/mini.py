@@ -1,4 +1,4 @@
-"""A tiny vLLM with every seam of the V1 recipe, a tiny runtime, and what a test asks of them."""
+"""A tiny vLLM with every seam of both recipes, a tiny runtime, and what a test asks of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,22 @@ CONFIG = "vllm/config/vllm.py"
 ATTENTION = "vllm/model_executor/layers/attention/attention.py"
 SAMPLER = "vllm/v1/sample/rejection_sampler.py"
 PROPOSER = "vllm/v1/spec_decode/llm_base_proposer.py"
-EDITED = (CONFIG, ATTENTION, SAMPLER, PROPOSER, RUNNER)
+V2_RUNNER = "vllm/v1/worker/gpu/model_runner.py"
+V2_DRAFTS = "vllm/v1/worker/gpu/spec_decode"
+V2_SAMPLER = f"{V2_DRAFTS}/rejection_sampler.py"
+V2_SAMPLE = f"{V2_DRAFTS}/rejection_sampler_utils.py"
+V2_SPECULATOR = f"{V2_DRAFTS}/speculator.py"
+EDITED = (
+    CONFIG,
+    ATTENTION,
+    SAMPLER,
+    PROPOSER,
+    V2_RUNNER,
+    V2_SAMPLER,
+    V2_SAMPLE,
+    V2_SPECULATOR,
+    RUNNER,
+)
 VERSION = "0.32.0"
 
 FILES = {
@@ -31,6 +46,8 @@ FILES = {
     "vllm/config/__init__.py": "",
     "vllm/v1/__init__.py": "",
     "vllm/v1/worker/__init__.py": "",
+    "vllm/v1/worker/gpu/__init__.py": "",
+    f"{V2_DRAFTS}/__init__.py": "",
     "vllm/v1/sample/__init__.py": "",
     "vllm/v1/spec_decode/__init__.py": "",
     "vllm/model_executor/__init__.py": "",
@@ -83,6 +100,35 @@ def expand_batch_to_tokens(x, cu_num_tokens, num_tokens, replace_from=0, replace
 
 class SpecDecodeBaseProposer:
     def _greedy_sample(self, hidden_states):
+        return hidden_states
+""",
+    V2_RUNNER: """class GPUModelRunner:
+    def __init__(self, vllm_config, device):
+        self.device = device
+
+    def initialize_kv_cache(self, kv_cache_config):
+        return kv_cache_config
+
+    def add_requests(self, scheduler_output):
+        return scheduler_output
+
+    def prepare_attn(self, input_batch):
+        return input_batch
+""",
+    V2_SAMPLER: """class RejectionSampler:
+    def __call__(self, logits, input_batch, draft_logits=None):
+        return logits
+""",
+    V2_SAMPLE: """import os
+
+
+def rejection_sample(
+    target_logits, draft_logits, draft_sampled, cu_num_logits, pos, idx_mapping, seed=None
+):
+    return target_logits
+""",
+    V2_SPECULATOR: """class DraftModelSpeculator:
+    def sample_draft(self, hidden_states, positions):
         return hidden_states
 """,
     CONFIG: '''import copy

@@ -9,7 +9,7 @@ from packaging.version import Version
 
 from ddtree.analyzers.errors import ConflictError
 from ddtree.patches import edit, recipe
-from ddtree.patches.recipe import Recipe
+from ddtree.patches.recipe import Anchor, Recipe
 from ddtree.patches.runtime.hooks import HANDLERS
 
 
@@ -31,7 +31,7 @@ def test_no_hook_and_no_function_is_named_twice() -> None:
         assert len(set(places)) == len(places)
 
 
-def test_the_runtime_knows_every_hook_and_has_none_too_many() -> None:
+def test_the_runtime_knows_every_hook_and_has_nsingletoo_many() -> None:
     hooks = {anchor.hook for found in recipe.all_recipes() for anchor in found.anchors}
 
     assert hooks == set(HANDLERS)
@@ -56,7 +56,21 @@ def test_no_recipe_is_a_refusal(version: str | None) -> None:
     assert "0.24 <= version < 0.34" in caught.value.expected
 
 
-def test_two_recipes_are_a_refusal_with_the_count() -> None:
+def test_recipes_of_several_runners_are_applied_together() -> None:
+    first = Anchor("a.py", "f", "a.f")
+    shared = Anchor("b.py", "g", "b.g")
+    single = Recipe("x", "v1-runner", "0.24.0", "0.34.0", (first, shared))
+    two = Recipe("y", "v2-runner", "0.30.0", "0.33.0", (shared, Anchor("c.py", "h", "c.h")))
+
+    both, why = recipe.choose("0.31.0", [single, two])
+    assert (both.name, both.lower, both.upper) == ("x+y", "0.30.0", "0.33.0")
+    assert [anchor.hook for anchor in both.anchors] == ["a.f", "b.g", "c.h"]
+    assert "x: 0.24.0 <= version < 0.34.0; y: 0.30.0 <= version < 0.33.0" in why
+    assert recipe.choose("0.33.0", [single, two])[0] is single
+    assert len({single.digest, two.digest, both.digest}) == 3
+
+
+def test_two_recipes_of_a_runner_are_a_refusal_with_the_count() -> None:
     both = [one("x", "0.24", "0.34"), one("y", "0.30", "0.40")]
 
     with pytest.raises(ConflictError, match="in the range of 2 of 2 recipes"):
@@ -65,7 +79,7 @@ def test_two_recipes_are_a_refusal_with_the_count() -> None:
 
 
 def test_the_digest_follows_every_anchor() -> None:
-    (found,) = recipe.all_recipes()
+    found, _ = recipe.choose("0.32.0", recipe.all_recipes())
     first = found.anchors[0]
     changed = replace(found, anchors=(replace(first, hook="other"), *found.anchors[1:]))
 

@@ -12,7 +12,8 @@ import pytest
 from ddtree.analyzers.errors import ConflictError
 from ddtree.patches import edit, perform
 from ddtree.patches.perform import Options
-from ddtree.patches.recipe import all_recipes
+from ddtree.patches.recipe import all_recipes, choose
+from ddtree.patches.runtime.hooks import HANDLERS
 from ddtree.patches.status import State, Status
 from tests import wheels
 from tests.analyzers.targets import installs
@@ -83,7 +84,8 @@ def test_a_release_is_patched_and_given_back(version: str, tmp_path: Path) -> No
 @pytest.mark.parametrize("version", releases.VERSIONS)
 def test_every_hook_is_the_innermost_decorator_of_its_function(version: str) -> None:
     shared = releases.tree(version)
-    (recipe,) = all_recipes()
+    recipe, _ = choose(version, all_recipes())
+    assert {anchor.hook for anchor in recipe.anchors} == set(HANDLERS)
     for file, anchors in recipe.by_file().items():
         old = (shared / file).read_bytes()
         new = edit.edited(file, old, anchors)
@@ -97,7 +99,7 @@ def test_every_hook_is_the_innermost_decorator_of_its_function(version: str) -> 
 def test_a_release_before_the_range_is_refused(tmp_path: Path) -> None:
     site = installs.installed(tmp_path / "site", "vllm", "0.20.1", mini.FILES)
 
-    with pytest.raises(ConflictError, match=r"0\.20\.1 is in the range of 0 of 1 recipes"):
+    with pytest.raises(ConflictError, match=r"0\.20\.1 is in the range of 0 of 2 recipes"):
         perform.plan(options(site, tmp_path))
 
 
