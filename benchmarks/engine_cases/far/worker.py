@@ -1,0 +1,72 @@
+"""Keeps one engine and runs passes on it whenever the other side of a pipe asks for one.
+
+Started by path in the engine environment: `worker.py DESCRIPTOR`. The first message is the arguments
+of `LLM`, every other the prompts and parameters of a pass; the answer to each is a dictionary.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from multiprocessing.connection import Connection
+from typing import Any
+
+
+def main() -> None:
+    """Answer until the other side closes."""
+    from vllm import LLM
+
+    with Connection(int(sys.argv[1])) as pipe:
+        engine = LLM(**pipe.recv()).llm_engine
+        pipe.send({})
+        serve(engine, pipe)
+
+
+def serve(engine: Any, pipe: Connection) -> None:
+    """One pass per message."""
+    number = 0
+    while True:
+        try:
+            asked = pipe.recv()
+        except EOFError:
+            return
+        pipe.send(one_pass(engine, f"pass{number}", **asked))
+        number += 1
+
+
+def one_pass(
+    engine: Any, name: str, prompts: list[list[int]], sampling: dict[str, Any]
+) -> dict[str, Any]:
+    """Decode a batch step by step.
+
+    Returns:
+        `tokens` of every request; of the steps in which all requests decode, `seconds` and
+        `emitted` tokens of each.
+    """
+    from vllm import SamplingParams
+
+    names = [f"{name}-{number}" for number in range(len(prompts))]
+    for request, prompt in zip(names, prompts, strict=True):
+        given = SamplingParams(detokenize=False, **sampling)
+        engine.add_request(request, {"prompt_token_ids": prompt}, given)
+    tokens: dict[str, list[int]] = {request: [] for request in names}
+    finished: set[str] = set()
+    seconds, emitted = [], []
+    while engine.has_unfinished_requests():
+        decoding = not finished and all(tokens.values())
+        before = sum(map(len, tokens.values()))
+        start = time.perf_counter()
+        outputs = engine.step()
+        spent = time.perf_counter() - start
+        for output in outputs:
+            tokens[output.request_id] = list(output.outputs[0].token_ids)
+            if output.finished:
+                finished.add(output.request_id)
+        if decoding:
+            seconds.append(spent)
+            emitted.append(sum(map(len, tokens.values())) - before)
+    return {"tokens": [tokens[request] for request in names], "seconds": seconds, "emitted": emitted}
+
+
+if __name__ == "__main__":
+    main()
