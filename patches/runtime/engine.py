@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +24,7 @@ class Engine:
         settings: what the user asked for.
         depth: tokens that the drafter drafts in a chain.
         counters: what happened so far.
+        sampling_of: a request's `SamplingParams` by its name.
         caches: of the target's layers.
         pending: trees that wait for their verification.
         step: the step in progress, from the preparation of its inputs to its drafts.
@@ -32,16 +34,17 @@ class Engine:
     settings: Settings
     depth: int
     counters: Counters
+    sampling_of: Callable[[str], Any]
     caches: Caches = field(default_factory=Caches)
     pending: Pending = field(default_factory=Pending)
     step: Step | None = None
     layers: list[dict[str, Any]] | None = None
     _reasons: dict[str, str | None] = field(default_factory=dict)
 
-    def reason(self, runner: Any, request: str) -> str | None:
-        """Why a request of the runner cannot take a tree, or None; judged once per request."""
+    def reason(self, request: str) -> str | None:
+        """Why a request cannot take a tree, or None; judged once per request."""
         if request not in self._reasons:
-            self._reasons[request] = why_not(runner.requests[request].sampling_params)
+            self._reasons[request] = why_not(self.sampling_of(request))
         return self._reasons[request]
 
     def forget(self, finished: set[str]) -> None:

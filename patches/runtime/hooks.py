@@ -11,7 +11,8 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from . import attention, budget, runner
+from . import attention, budget
+from .v1 import runner as v1
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Handler = Callable[..., Any]
@@ -22,16 +23,16 @@ HANDLERS: dict[str, Handler] = {
     # unified_attention_with_output
     "attention.forward": attention.forward,
     # GPUModelRunner
-    "v1.init": runner.init,
-    "v1.initialize_kv_cache": runner.initialize_kv_cache,
-    "v1.prepare_inputs": runner.prepare_inputs,
-    "v1.sample": runner.sample,
-    "v1.propose": runner.propose,
+    "v1.init": v1.init,
+    "v1.initialize_kv_cache": v1.initialize_kv_cache,
+    "v1.prepare_inputs": v1.prepare_inputs,
+    "v1.sample": v1.sample,
+    "v1.propose": v1.propose,
     # rejection_sample and expand_batch_to_tokens, functions of v1/sample/rejection_sampler.py
-    "v1.rejection_sample": runner.rejection_sample,
-    "v1.expand_batch_to_tokens": runner.expand_batch_to_tokens,
+    "v1.rejection_sample": v1.rejection_sample,
+    "v1.expand_batch_to_tokens": v1.expand_batch_to_tokens,
     # SpecDecodeBaseProposer._greedy_sample
-    "v1.draft_logits": runner.draft_logits,
+    "v1.draft_logits": v1.draft_logits,
 }
 
 

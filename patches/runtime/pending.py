@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 import torch
 
+from .transfer import to_device
+
 
 @dataclass(frozen=True, slots=True)
 class Drafted:
@@ -45,7 +47,7 @@ class Pending:
         positions = [position for position, _ in found]
         first = found[0][1][0]
         if all(drafted is first for _, (drafted, _) in found):
-            lines = torch.tensor([line for _, (_, line) in found], device=first.count.device)
+            lines = to_device([line for _, (_, line) in found], first.count.device)
             return positions, Drafted(
                 first.tokens.index_select(0, lines),
                 first.parents.index_select(0, lines),

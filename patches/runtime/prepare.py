@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
+from .active import ACTIVE
+from .batch import Batch
 from .engine import Engine
 from .kernels.tree.ancestors import ancestors
 from .pending import Drafted
 from .step import Step
+from .transfer import to_device
 
 BEFORE_ROOT = "tokens before the root"
 
 
-def begin(engine: Engine, runner: Any, metadata: Any, scheduled: list[int]) -> Step | None:
+def begin(engine: Engine, batch: Batch) -> Step | None:
     """Make the step of a batch whose inputs are prepared; None if nothing is drafted in it.
 
-    Args:
-        engine: the runner's state.
-        runner: vLLM's `GPUModelRunner`.
-        metadata: its `SpecDecodeMetadata`, or None.
-        scheduled: token rows of each request.
+    The drafter's forward is over, so nothing is in progress but this step from here on.
     """
-    requests = runner.input_batch.req_ids[: len(scheduled)]
-    positions, trees = engine.pending.take(requests)
-    drafts = [0] * len(requests) if metadata is None else list(metadata.num_draft_tokens)
+    ACTIVE.clear()
+    positions, trees = engine.pending.take(batch.requests)
+    drafts, scheduled = batch.drafts, batch.scheduled
     if not any(drafts):
+        engine.step = None
         return None
     kept = [
         number
@@ -37,53 +35,66 @@ def begin(engine: Engine, runner: Any, metadata: Any, scheduled: list[int]) -> S
     unread = {position for position in positions if drafts[position]}
     unread -= {positions[number] for number in kept}
     engine.counters.fallbacks.update([BEFORE_ROOT] * len(unread))
-    return _step(engine, runner, drafts, scheduled, positions, trees, kept, sorted(unread))
+    engine.step = _step(engine, batch, positions, trees, kept, sorted(unread))
+    if engine.step.trees:
+        _enter(engine, engine.step)
+    return engine.step
 
 
-def to_depths(runner: Any, step: Step) -> None:
+def _enter(engine: Engine, step: Step) -> None:
+    """The target's forward comes next: its rows stand at their depths and see their ancestors."""
+    if "positions" not in engine.settings.without:
+        to_depths(step)
+    if "mask" not in engine.settings.without:
+        ACTIVE.masked = step
+    else:
+        step.layers_masked |= engine.expected_layers()
+
+
+def to_depths(step: Step) -> None:
     """Move every node's position from its row's place to its depth.
 
     The buffer is written in place, since a captured graph reads this very memory.
     """
+    positions = step.batch.positions
     row, offset = step.row_offsets()
-    step.shift = (row, offset.to(runner.positions.dtype))
-    runner.positions.index_add_(0, *step.shift)
+    step.shift = (row, offset.to(positions.dtype))
+    positions.index_add_(0, *step.shift)
 
 
-def to_places(runner: Any, step: Step) -> None:
+def to_places(step: Step) -> None:
     """Undo `to_depths`, before the drafter reads the positions."""
     if step.shift is not None:
         row, offset = step.shift
-        runner.positions.index_add_(0, row, -offset)
+        step.batch.positions.index_add_(0, row, -offset)
+        step.shift = None
 
 
 def _step(
     engine: Engine,
-    runner: Any,
-    drafts: list[int],
-    scheduled: list[int],
+    batch: Batch,
     positions: list[int],
     trees: Drafted | None,
     kept: list[int],
     unread: list[int],
 ) -> Step:
-    device = runner.device
+    device, drafts = batch.input_ids.device, batch.drafts
     first_rows, logits_rows, row, logits_row = [], [], 0, 0
-    for drafted, rows in zip(drafts, scheduled, strict=True):
+    for drafted, rows in zip(drafts, batch.scheduled, strict=True):
         first_rows.append(row + rows - drafted - 1)
         logits_rows.append(logits_row)
         row, logits_row = row + rows, logits_row + drafted + 1
-    token_start = torch.tensor(first_rows, dtype=torch.int32, device=device)
-    lengths = torch.tensor(drafts, dtype=torch.int32, device=device)
+    token_start = to_device(first_rows, device, torch.int32)
+    lengths = to_device(drafts, device, torch.int32)
     width = max(drafts)
-    tokens = _drafted_tokens(runner, token_start, lengths, width)
+    tokens = _drafted_tokens(batch.input_ids, token_start, lengths, width)
     parents = torch.arange(width, dtype=torch.int32, device=device).repeat(len(drafts), 1)
     count = lengths.clone()
     with_tree = [positions[number] for number in kept]
     if trees is not None and kept:
         _put_trees(trees, kept, with_tree, tokens, parents, count)
     if unread:
-        count[torch.tensor(unread, device=device)] = 0
+        count.index_fill_(0, to_device(unread, device), 0)
     seen = ancestors(parents, count)
     # Where reading waits for nothing, trees that turned out to be chains are left to vLLM.
     if device.type == "cpu":
@@ -92,16 +103,17 @@ def _step(
     eligible = [
         position
         for position, drafted in enumerate(drafts)
-        if drafted and engine.reason(runner, runner.input_batch.req_ids[position]) is None
+        if drafted and engine.reason(batch.requests[position]) is None
     ]
     return Step(
+        batch=batch,
         caches=engine.caches,
         drafts=drafts,
         first_rows=first_rows,
         trees=with_tree,
         walked=eligible,
         token_start=token_start,
-        logits_start=torch.tensor(logits_rows, dtype=torch.int32, device=device),
+        logits_start=to_device(logits_rows, device, torch.int32),
         tokens=tokens,
         parents=parents,
         count=count,
@@ -112,11 +124,10 @@ def _step(
 
 
 def _drafted_tokens(
-    runner: Any, start: torch.Tensor, lengths: torch.Tensor, width: int
+    ids: torch.Tensor, start: torch.Tensor, lengths: torch.Tensor, width: int
 ) -> torch.Tensor:
     """What was really scheduled: [R, width] int32, -1 where a request has fewer drafts."""
     place = torch.arange(width, device=start.device)
-    ids = runner.input_ids.gpu
     row = (start[:, None] + 1 + place).clamp(max=ids.shape[0] - 1)
     return torch.where(place < lengths[:, None], ids[row].to(torch.int32), -1)
 
@@ -134,8 +145,8 @@ def _put_trees(
     A scheduler may cut drafts off at the end, which leaves a tree. Drafts that are not the
     tree's are whatever replaced them, in order: a chain.
     """
-    index = torch.tensor(lines, device=count.device)
-    chosen = torch.tensor(kept, device=count.device)
+    index = to_device(lines, count.device)
+    chosen = to_device(kept, count.device)
     width = min(tokens.shape[1], trees.tokens.shape[1])
     scheduled = count.index_select(0, index)
     nodes = torch.minimum(trees.count.index_select(0, chosen), scheduled)

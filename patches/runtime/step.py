@@ -12,7 +12,9 @@ from typing import Any
 
 import torch
 
+from .batch import Batch
 from .cache import Caches
+from .transfer import to_device
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,7 @@ class Step:
     """The drafts of one step and, after the walk, its outcome.
 
     Attributes:
+        batch: what is scheduled, with the runner's buffers.
         caches: of the target's layers.
         drafts: drafted rows of each request, on the host.
         first_rows: token row of each request's root, on the host.
@@ -69,10 +72,12 @@ class Step:
         perm: [R, N + 1] int32 after the walk.
         accepted: [R] int32 after the walk.
         bonus: [R] int32 after the walk.
+        is_walked: [R] bool, after the walk: `walked` on the device.
         token_order: [T] int64, the rows with the accepted path first; None if nothing moves.
         logits_order: the same for logits rows.
     """
 
+    batch: Batch
     caches: Caches
     drafts: list[int]
     first_rows: list[int]
@@ -91,6 +96,7 @@ class Step:
     perm: torch.Tensor | None = None
     accepted: torch.Tensor | None = None
     bonus: torch.Tensor | None = None
+    is_walked: torch.Tensor | None = None
     token_order: torch.Tensor | None = None
     logits_order: torch.Tensor | None = None
     _masked: dict[int, tuple[Any, Masked]] = field(default_factory=dict)
@@ -120,7 +126,7 @@ def _masked(step: Step, metadata: Any) -> Masked:
     device = step.parents.device
     host = device.type == "cpu"
     every = len(step.trees) == len(step.drafts)
-    chosen = torch.tensor(step.trees, device=device)
+    chosen = to_device(step.trees, device)
     lens = [step.drafts[request] + 1 for request in step.trees]
     starts = [0]
     for length in lens:
@@ -132,14 +138,14 @@ def _masked(step: Step, metadata: Any) -> Masked:
     if not every:
         spans = zip((step.first_rows[request] for request in step.trees), lens, strict=True)
         flat = [row for first, length in spans for row in range(first, first + length)]
-        rows = torch.tensor(flat, device=device)
+        rows = to_device(flat, device)
     return Masked(
         alone=every,
         total=starts[-1],
         rows=rows,
         table=table,
         seq_lens=seq_lens,
-        query_start=torch.tensor(starts, dtype=torch.int32, device=device),
+        query_start=to_device(starts, device, torch.int32),
         visible=step.visible.index_select(0, chosen),
         is_chain=step.is_chain.index_select(0, chosen),
         query_lens=lens,

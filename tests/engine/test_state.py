@@ -12,11 +12,11 @@ import torch
 
 from ddtree.patches.runtime.capture import Capture
 from ddtree.patches.runtime.counters import Counters
-from ddtree.patches.runtime.drafting import _first_branch, _given
 from ddtree.patches.runtime.eligibility import REASONS, why_not
 from ddtree.patches.runtime.hooks import HANDLERS, hook
-from ddtree.patches.runtime.ngram import MOST, continuations, merged
 from ddtree.patches.runtime.pending import Drafted, Pending
+from ddtree.patches.runtime.v1.drafting import _first_branch, _given
+from ddtree.patches.runtime.v1.ngram import MOST, continuations, merged
 
 
 def drafted(first: int, requests: int = 2) -> Drafted:

@@ -8,15 +8,15 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from .engine import Engine
-from .kernels.tree.trie import trie
+from ..engine import Engine
+from ..kernels.tree.trie import trie
 
 # Continuations looked at per request; more are rarely distinct within a budget.
 MOST = 8
 
 
 def trie_of(
-    engine: Engine, runner: Any, chains: list[list[int]], takes_tree: list[bool]
+    engine: Engine, runner: Any, chains: list[list[int]], takes: list[bool]
 ) -> tuple[list[list[int]], list[list[int] | None]]:
     """Tokens and parents per request: vLLM's own match first, then what other matches add.
 
@@ -26,18 +26,15 @@ def trie_of(
     lists: list[list[list[int]]] = []
     for line, chain in enumerate(chains):
         found = [list(chain)]
-        if chain and takes_tree[line]:
+        if chain and takes[line]:
             text = batch.token_ids_cpu[line, : batch.num_tokens_no_spec[line]]
             depth = min(engine.depth, runner.max_model_len - len(text))
             found += continuations(text, drafter.min_n, drafter.max_n, depth)
         lists.append(found)
     nodes, parents = merged(lists, engine.settings.budget)
     return (
-        [
-            line if takes else chains[i]
-            for i, (line, takes) in enumerate(zip(nodes, takes_tree, strict=True))
-        ],
-        [above if takes else None for above, takes in zip(parents, takes_tree, strict=True)],
+        [nodes[line] if tree else chains[line] for line, tree in enumerate(takes)],
+        [parents[line] if tree else None for line, tree in enumerate(takes)],
     )
 
 

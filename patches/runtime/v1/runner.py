@@ -13,15 +13,17 @@ from typing import Any
 
 import torch
 
-from .accept import accept
-from .active import ACTIVE
-from .capture import Capture
-from .config import settings_of
-from .counters import Counters
+from ..accept import accept, path_drafts, path_tokens, real_drafts
+from ..active import ACTIVE
+from ..batch import Batch
+from ..config import settings_of
+from ..counters import Counters
+from ..drafting import capture_for
+from ..engine import ATTRIBUTE, Engine, engine_of
+from ..prepare import begin
+from ..refusals import check_layer, check_runner
 from .drafting import draft
-from .engine import ATTRIBUTE, Engine, engine_of
-from .prepare import begin, to_depths
-from .refusals import check_layer, check_runner
+from .draws import targets
 
 Function = Callable[..., Any]
 
@@ -38,7 +40,12 @@ def init(function: Function, runner: Any, *args: Any, **named: Any) -> None:
     if settings is None:
         return
     check_runner(settings, runner)
-    engine = Engine(settings, runner.num_spec_tokens, Counters(runner.device))
+    engine = Engine(
+        settings,
+        runner.num_spec_tokens,
+        Counters(runner.device),
+        lambda request: runner.requests[request].sampling_params,
+    )
     setattr(runner, ATTRIBUTE, engine)
     runner.num_spec_tokens = runner.prev_num_spec_tokens = settings.budget
     runner.uniform_decode_query_len = 1 + settings.budget
@@ -79,17 +86,12 @@ def prepare_inputs(
     engine = engine_of(runner)
     if engine is None:
         return result
-    ACTIVE.clear()
     engine.forget(scheduler_output.finished_req_ids)
     engine.pending.keep_only(runner.requests)
-    engine.step = begin(engine, runner, result[1], num_scheduled_tokens.tolist())
-    if engine.step is not None and engine.step.trees:
-        if "positions" not in engine.settings.without:
-            to_depths(runner, engine.step)
-        if "mask" not in engine.settings.without:
-            ACTIVE.masked = engine.step
-        else:
-            engine.step.layers_masked |= engine.expected_layers()
+    metadata, scheduled = result[1], num_scheduled_tokens.tolist()
+    drafts = [0] * len(scheduled) if metadata is None else list(metadata.num_draft_tokens)
+    requests = runner.input_batch.req_ids[: len(scheduled)]
+    begin(engine, Batch(requests, drafts, scheduled, runner.input_ids.gpu, runner.positions))
     return result
 
 
@@ -106,7 +108,13 @@ def sample(function: Function, runner: Any, logits: Any, metadata: Any) -> Any:
         # raises on it when a request has a top_k.
         drafted = metadata is not None and any(metadata.num_draft_tokens)
         return function(runner, logits, metadata if drafted else None)
-    logits = accept(engine, runner, step, logits, metadata)
+    batch = runner.input_batch
+    tokens = targets(logits, step.drafts, batch.sampling_metadata)
+    logits = accept(
+        engine, step, logits, tokens, lambda group: batch.block_table[group].slot_mapping.gpu
+    )
+    drafts = path_drafts(step, logits.shape[-1])[real_drafts(step)]
+    metadata.draft_token_ids = drafts.to(metadata.draft_token_ids.dtype)
     ACTIVE.decided = step
     try:
         return function(runner, logits, metadata)
@@ -121,17 +129,11 @@ def rejection_sample(function: Function, *args: Any, **named: Any) -> Any:
     """
     output = function(*args, **named)
     step = ACTIVE.decided
-    if step is None or step.perm is None or step.accepted is None or step.bonus is None:
+    if step is None or step.is_walked is None:
         return output
-    index = torch.tensor(step.walked, dtype=torch.int64, device=output.device)
-    order = (step.perm[:, 1:] - 1).clamp(min=0).long()
-    tokens = step.tokens.gather(1, order).index_select(0, index)
-    tokens = torch.nn.functional.pad(tokens, (0, 1), value=-1)
-    accepted, bonus = step.accepted.index_select(0, index), step.bonus.index_select(0, index)
-    place = torch.arange(tokens.shape[1], device=output.device)
-    tokens = torch.where(place == accepted[:, None], bonus[:, None], tokens)
-    tokens = torch.where(place > accepted[:, None], -1, tokens)
-    output[index] = tokens.to(output.dtype)
+    tokens, _ = path_tokens(step)
+    width = output.shape[1]
+    output.copy_(torch.where(step.is_walked[:, None], tokens[:, :width].to(output.dtype), output))
     return output
 
 
@@ -186,8 +188,7 @@ def propose(
     engine.step = None
     # The scheduler's width is the tree's; the drafter keeps its depth.
     output = dataclasses.replace(scheduler_output, num_spec_tokens_to_schedule=engine.depth)
-    most = engine.settings.max_siblings or engine.settings.budget
-    capture = ACTIVE.capture = Capture(most, engine.settings.temperature)
+    capture = ACTIVE.capture = capture_for(engine)
     try:
         drafts = function(runner, output, sampled_token_ids, sampling_metadata, *hidden, *rest)
     finally:

@@ -2,27 +2,30 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import torch
 
+from ..transfer import to_device
 
-def targets(
-    logits: torch.Tensor, request: torch.Tensor, sampling: Any, spans: list[tuple[int, int]]
-) -> torch.Tensor:
+
+def targets(logits: torch.Tensor, drafts: list[int], sampling: Any) -> torch.Tensor:
     """One token per logits row, [rows] int64.
 
     Args:
-        logits: [rows, V].
-        request: [rows] int64, the request of each row.
+        logits: [rows, V], root and nodes of each request.
+        drafts: drafted rows of each request.
         sampling: vLLM's `SamplingMetadata` of the batch.
-        spans: first and last + 1 row of each request.
     """
     greedy = logits.argmax(-1)
     if sampling.all_greedy:
         return greedy
+    lengths = [drafted + 1 for drafted in drafts]
+    repeats = to_device(lengths, logits.device)
+    request = torch.repeat_interleave(repeats, output_size=sum(lengths))
     temperature = sampling.temperature.index_select(0, request)
-    drawn = _draw(logits, temperature, request, sampling, spans)
+    drawn = _draw(logits, temperature, request, sampling, lengths)
     return torch.where(temperature > 0, drawn, greedy)
 
 
@@ -31,7 +34,7 @@ def _draw(
     temperature: torch.Tensor,
     request: torch.Tensor,
     sampling: Any,
-    spans: list[tuple[int, int]],
+    lengths: list[int],
 ) -> torch.Tensor:
     """Draw by racing exponentials: the largest p / q of independent exponentials q has law p."""
     # vLLM is importable where a runner runs.
@@ -42,8 +45,8 @@ def _draw(
     top_p = None if sampling.top_p is None else sampling.top_p.index_select(0, request)
     probs: torch.Tensor = apply_top_k_top_p(scaled, top_k, top_p).softmax(-1, dtype=torch.float32)
     race = torch.empty_like(probs).exponential_()
+    ends = list(itertools.accumulate(lengths))
     for index, generator in sampling.generators.items():
-        first, last = spans[index]
-        if last - first > 1:
-            race[first:last].exponential_(generator=generator)
+        if lengths[index] > 1:
+            race[ends[index] - lengths[index] : ends[index]].exponential_(generator=generator)
     return (probs / race).argmax(-1)
