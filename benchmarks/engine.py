@@ -26,7 +26,7 @@ from tests.engine import environment, patched, runs
 
 from .engine_cases import forms as every_form
 from .engine_cases.forms import Form, Workload
-from .engine_cases.passes import Runner
+from .engine_cases.passes import Pass, Runner
 from .engine_cases.table import table, verdicts
 from .engine_cases.workers import FAR, Place, started
 from .machine import commit, cpu_name
@@ -39,7 +39,7 @@ def workloads(python: Path, dtype: str) -> dict[str, Workload]:
     target, drafter = str(large / "target"), str(large / "drafter")
     return {
         "tiny": Workload("tiny", runs.TARGET, runs.DRAFTER, runs.VOCABULARY, dtype, 8, 96),
-        "large": Workload("large", target, drafter, 12288, dtype, 4, 48),
+        "large": Workload("large", target, drafter, 12288, dtype, 4, 20),
         "calibrated": Workload("calibrated", target, None, 12288, dtype, 4, 64),
     }
 
@@ -79,9 +79,7 @@ def runners(place: Place, workload: Workload, chosen: list[Form]) -> Iterator[li
                 (folder / "calibrated.json").write_text(json.dumps(given))
             arguments = every_form.arguments(workload, form)
             print(f"starting: {form.name}", file=sys.stderr)
-            worker = stack.enter_context(
-                started(place, folder, arguments, patched=form.patched)
-            )
+            worker = stack.enter_context(started(place, folder, arguments, patched=form.patched))
             made[form.name] = Runner(form, workload, worker, asked)
         yield [made[form.name] for form in chosen]
 
@@ -95,12 +93,26 @@ def known_texts(plain: Runner) -> list[list[int]]:
     ]
 
 
-def time_forms(made: list[Runner], rounds: int) -> None:
-    """Let every form run `rounds` passes in turn; the two that warm up are dropped."""
-    forms = {runner.form.name: runner for runner in made}
-    measure(Case("engine", "", forms), lambda form, _: form(), 0.0, rounds)
+def time_forms(
+    place: Place, workload: Workload, chosen: list[Form], rounds: int, starts: int
+) -> list[Runner]:
+    """Let every form run at least `rounds` passes in turn, the engines being started anew between.
+
+    A process keeps some of its speed for life, by where its memory happens to lie, so passes of
+    one process alone would repeat one draw of that luck.
+    """
+    passes: dict[str, list[Pass]] = {form.name: [] for form in chosen}
+    each = -(-rounds // starts)
+    for _ in range(starts):
+        with runners(place, workload, chosen) as made:
+            forms = {runner.form.name: runner for runner in made}
+            measure(Case("engine", "", forms), lambda form, _: form(), 0.0, each)
+            # The two passes before the rounds warmed up.
+            for runner in made:
+                passes[runner.form.name] += runner.passes[-each:]
     for runner in made:
-        del runner.passes[:-rounds]
+        runner.passes = passes[runner.form.name]
+    return made
 
 
 def header(threads: int) -> Iterator[str]:
@@ -117,8 +129,11 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.engine", description=__doc__)
     names = ("tiny", "large", "calibrated")
     parser.add_argument("--workload", action="append", choices=names, help="only this (repeatable)")
-    parser.add_argument("--form", action="append", help="only this beside the baseline (repeatable)")
-    parser.add_argument("--rounds", type=int, default=10, help="passes of each form (default 10)")
+    parser.add_argument(
+        "--form", action="append", help="only this beside the baseline (repeatable)"
+    )
+    parser.add_argument("--rounds", type=int, default=12, help="passes of each form (default 12)")
+    parser.add_argument("--starts", type=int, default=4, help="engines of each form (default 4)")
     parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32")
     # On a busy machine two threads wait for whichever of them has lost its core.
     parser.add_argument("--threads", type=int, default=1, help="of each engine (default 1)")
@@ -132,8 +147,7 @@ def main(argv: list[str] | None = None) -> int:
         place = Place(python, site, options.threads)
         known = workloads(python, options.dtype)
         for name in options.workload or names:
-            with runners(place, known[name], chosen) as made:
-                time_forms(made, options.rounds)
+            made = time_forms(place, known[name], chosen, options.rounds, options.starts)
             print(f"\n{table(known[name], made)}\n\n{verdicts(made)}", flush=True)
             print(f"load: {os.getloadavg()[0]:.1f} after it")
     return 0
@@ -144,7 +158,7 @@ def choose(parser: argparse.ArgumentParser, names: list[str] | None) -> list[For
     known = {form.name: form for form in every_form.forms()}
     if unknown := set(names or ()) - set(known):
         parser.error(f"--form: expected one of {sorted(known)}, found {sorted(unknown)}")
-    always = {every_form.STOCK_CHAIN, every_form.PLAIN}
+    always = {every_form.STOCK_CHAIN, every_form.CONTROL, every_form.PLAIN}
     return [form for form in known.values() if not names or form.name in {*names, *always}]
 
 

@@ -59,12 +59,15 @@ class Form:
 
 
 STOCK_CHAIN, PLAIN = "stock chain", "no speculation"
+# The same as the baseline in another process: what differs by chance alone.
+CONTROL = "stock chain, another process"
 UNCONFIGURED, TREE_CHAIN = "patched, not configured", "chain-shaped tree"
 
 
 def forms() -> Iterator[Form]:
     """Every form; the first is the baseline."""
     yield Form(STOCK_CHAIN, patched=False)
+    yield Form(CONTROL, patched=False)
     yield Form(PLAIN, patched=False, drafts=False)
     yield Form(UNCONFIGURED, patched=True)
     # One child per node, as many nodes as the drafter is deep.
@@ -84,6 +87,8 @@ def arguments(workload: Workload, form: Form) -> dict[str, Any]:
         "max_model_len": 512,
         "max_num_seqs": workload.requests,
         "max_num_batched_tokens": 1024,
+        # Room for every request, and no more memory than that in each of many processes.
+        "num_gpu_blocks_override": 128,
     }
     if form.drafts:
         made["speculative_config"] = {"num_speculative_tokens": DEPTH, **drafter(workload)}

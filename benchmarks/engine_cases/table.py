@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 
 from ..timing import quartiles
-from .forms import PLAIN, STOCK_CHAIN, TREE_CHAIN, UNCONFIGURED, Workload
+from .forms import CONTROL, PLAIN, STOCK_CHAIN, TREE_CHAIN, UNCONFIGURED, Workload
 from .passes import Runner, ratios, sign_test
 
 HEAD = (
@@ -71,7 +71,7 @@ def verdicts(made: list[Runner]) -> str:
     known = by_name(made)
     base = known[STOCK_CHAIN]
     lines = []
-    for name in (UNCONFIGURED, TREE_CHAIN):
+    for name in (CONTROL, UNCONFIGURED, TREE_CHAIN):
         if name in known:
             lines.append(f"{name}: {overhead(known[name], base)}")
     trees = [runner for runner in made if runner.form.nodes]

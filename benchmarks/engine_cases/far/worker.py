@@ -65,7 +65,11 @@ def one_pass(
         if decoding:
             seconds.append(spent)
             emitted.append(sum(map(len, tokens.values())) - before)
-    return {"tokens": [tokens[request] for request in names], "seconds": seconds, "emitted": emitted}
+    return {
+        "tokens": [tokens[request] for request in names],
+        "seconds": seconds,
+        "emitted": emitted,
+    }
 
 
 if __name__ == "__main__":
