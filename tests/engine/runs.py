@@ -90,14 +90,11 @@ def acceptance(result: dict[str, Any]) -> float:
     return 1 + accepted / max(drafts, 1)
 
 
-def run(
-    python: Path, site: Path, folder: Path, cases: dict[str, Case], **environment: str
-) -> dict[str, Any]:
-    """Run cases in one process of the engine environment; results by name.
+def run(python: Path, folder: Path, cases: dict[str, Case], **environment: str) -> dict[str, Any]:
+    """Run cases in one process of an engine environment; results by name.
 
     Args:
-        python: its interpreter.
-        site: a folder that comes before its packages, with the patched vLLM.
+        python: its interpreter, of an environment with a patched vLLM.
         folder: where the process works; it has to exist.
         cases: `engine` arguments, `passes`, and optionally `oracle` and `counters`.
         environment: further variables.
@@ -105,7 +102,7 @@ def run(
     (folder / "cases.json").write_text(json.dumps(cases))
     variables = {
         **os.environ,
-        "PYTHONPATH": f"{site}:{HERE}",
+        "PYTHONPATH": str(HERE),
         "OMP_NUM_THREADS": "1",
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
         "VLLM_CPU_KVCACHE_SPACE": "1",

