@@ -20,9 +20,9 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from ddtree.analyzers.targets.cache import cache_folder
+from tests.engine import environment, installs, runs
 
-from tests.engine import environment, patched, runs
+from ddtree.analyzers.targets.cache import cache_folder
 
 from .engine_cases import forms as every_form
 from .engine_cases.forms import Form, Workload
@@ -143,8 +143,8 @@ def main(argv: list[str] | None = None) -> int:
     for text in header(options.threads):
         print(f"- {text}")
     with tempfile.TemporaryDirectory() as scratch:
-        site = patched.patched_site(environment.site_packages(python), Path(scratch))
-        place = Place(python, site, options.threads)
+        patched = installs.patched(python, Path(scratch) / "patched")
+        place = Place(python, patched, options.threads)
         known = workloads(python, options.dtype)
         for name in options.workload or names:
             made = time_forms(place, known[name], chosen, options.rounds, options.starts)

@@ -1,1 +1,1 @@
-"""What `benchmarks/engine.py` and `benchmarks/bf16.py` run; `far/` runs in the engine's interpreter."""
+"""What `benchmarks/engine.py` and `benchmarks/bf16.py` run; the engine's Python runs `far/`."""

@@ -48,6 +48,7 @@ class Form:
         patched: in the patched vLLM, not in the installed one.
         drafts: with the drafter.
         nodes: the calibrated proposer's tree, 0 for its chain.
+        depth: of the drafts.
         settings: the runtime's, or None where trees are not configured.
     """
 
@@ -55,6 +56,7 @@ class Form:
     patched: bool
     drafts: bool = True
     nodes: int = 0
+    depth: int = DEPTH
     settings: dict[str, Any] | None = None
 
 
@@ -91,7 +93,7 @@ def arguments(workload: Workload, form: Form) -> dict[str, Any]:
         "num_gpu_blocks_override": 128,
     }
     if form.drafts:
-        made["speculative_config"] = {"num_speculative_tokens": DEPTH, **drafter(workload)}
+        made["speculative_config"] = {"num_speculative_tokens": form.depth, **drafter(workload)}
     if form.settings is not None:
         made["additional_config"] = {"ddtree": form.settings}
     return made
@@ -109,7 +111,7 @@ def calibration(workload: Workload, form: Form, known: list[list[int]]) -> dict[
     return {
         "known": known,
         "vocabulary": workload.vocabulary,
-        "depth": DEPTH,
+        "depth": form.depth,
         "nodes": form.nodes,
         "ranks": RANKS,
     }

@@ -11,6 +11,8 @@ from typing import Any
 from .forms import Form, Workload
 from .workers import Worker
 
+Scores = list[list[tuple[int, float]]]
+
 
 @dataclass(frozen=True, slots=True)
 class Pass:
@@ -18,11 +20,13 @@ class Pass:
 
     Attributes:
         tokens: of every request, to the end.
+        scores: per request and token the best (token, score), or None where they were not asked.
         seconds: of each step.
         emitted: tokens of each step, all requests together.
     """
 
     tokens: list[list[int]]
+    scores: list[Scores | None]
     seconds: list[float]
     emitted: list[int]
 

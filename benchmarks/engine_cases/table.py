@@ -9,7 +9,7 @@ from .forms import CONTROL, PLAIN, STOCK_CHAIN, TREE_CHAIN, UNCONFIGURED, Worklo
 from .passes import Runner, ratios, sign_test
 
 HEAD = (
-    "| form | step | quartiles | step, to chain | acceptance length | tokens/s | to chain | greedy |",
+    "| form | step | quartiles | step, to chain | acceptance | tokens/s | to chain | greedy |",
     "|---|---|---|---|---|---|---|---|",
 )
 # The most that a chain-shaped tree may cost beside the stock chain, per step.
@@ -79,8 +79,8 @@ def verdicts(made: list[Runner]) -> str:
         best = max(trees, key=lambda runner: statistics.median(rates(runner)))
         gain = ratios(rates(best), rates(base))
         lines.append(
-            f"fastest tree ({best.form.name}): {statistics.median(gain):.2f}x the chain's tokens/s, "
-            f"faster in {sum(value > 1 for value in gain)} of {len(gain)} rounds, "
+            f"fastest tree ({best.form.name}): {statistics.median(gain):.2f}x the chain's "
+            f"tokens/s, faster in {sum(value > 1 for value in gain)} of {len(gain)} rounds, "
             f"sign test p = {sign_test(gain):.3g}"
         )
     return "\n".join(f"- {text}" for text in lines)

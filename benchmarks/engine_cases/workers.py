@@ -19,21 +19,20 @@ class Place:
     """Where engines run.
 
     Attributes:
-        python: interpreter of the engine environment.
-        site: a folder with the patched vLLM.
+        stock: interpreter of the engine environment.
+        patched: of one whose vLLM is patched.
         threads: OpenMP threads of an engine.
     """
 
-    python: Path
-    site: Path
+    stock: Path
+    patched: Path
     threads: int
 
-    def variables(self, *, patched: bool) -> dict[str, str]:
+    def variables(self) -> dict[str, str]:
         """The environment of a worker."""
-        first = [str(self.site)] if patched else []
         return {
             **os.environ,
-            "PYTHONPATH": os.pathsep.join([*first, str(FAR)]),
+            "PYTHONPATH": str(FAR),
             "OMP_NUM_THREADS": str(self.threads),
             "VLLM_CPU_OMP_THREADS_BIND": "nobind",
             "VLLM_CPU_KVCACHE_SPACE": "1",
@@ -79,12 +78,13 @@ def started(
     folder.mkdir(exist_ok=True)
     log = folder / "log"
     near, far = Pipe()
-    command = [str(place.python), str(FAR / "worker.py"), str(far.fileno())]
+    python = place.patched if patched else place.stock
+    command = [str(python), str(FAR / "worker.py"), str(far.fileno())]
     with log.open("wb") as output:
         process = subprocess.Popen(
             command,
             cwd=folder,
-            env=place.variables(patched=patched),
+            env=place.variables(),
             pass_fds=[far.fileno()],
             stdout=output,
             stderr=subprocess.STDOUT,

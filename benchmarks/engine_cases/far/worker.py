@@ -1,7 +1,8 @@
 """Keeps one engine and runs passes on it whenever the other side of a pipe asks for one.
 
-Started by path in the engine environment: `worker.py DESCRIPTOR`. The first message is the arguments
-of `LLM`, every other the prompts and parameters of a pass; the answer to each is a dictionary.
+Started by path in the engine environment: `worker.py DESCRIPTOR`. The first message is the
+arguments of `LLM`, every other the prompts and parameters of a pass; the answer to each is a
+dictionary.
 """
 
 from __future__ import annotations
@@ -40,8 +41,9 @@ def one_pass(
     """Decode a batch step by step.
 
     Returns:
-        `tokens` of every request; of the steps in which all requests decode, `seconds` and
-        `emitted` tokens of each.
+        `tokens` of every request and, where `sampling` asks for log-probabilities, `scores`: per
+        token a list of (token, score), best first; of the steps in which all requests decode,
+        `seconds` and `emitted` tokens of each.
     """
     from vllm import SamplingParams
 
@@ -50,6 +52,7 @@ def one_pass(
         given = SamplingParams(detokenize=False, **sampling)
         engine.add_request(request, {"prompt_token_ids": prompt}, given)
     tokens: dict[str, list[int]] = {request: [] for request in names}
+    scores: dict[str, Any] = dict.fromkeys(names)
     finished: set[str] = set()
     seconds, emitted = [], []
     while engine.has_unfinished_requests():
@@ -61,15 +64,32 @@ def one_pass(
         for output in outputs:
             tokens[output.request_id] = list(output.outputs[0].token_ids)
             if output.finished:
+                scores[output.request_id] = scores_of(output.outputs[0].logprobs)
                 finished.add(output.request_id)
         if decoding:
             seconds.append(spent)
             emitted.append(sum(map(len, tokens.values())) - before)
     return {
         "tokens": [tokens[request] for request in names],
+        "scores": [scores[request] for request in names],
         "seconds": seconds,
         "emitted": emitted,
     }
+
+
+def scores_of(given: Any) -> list[list[tuple[int, float]]] | None:
+    """vLLM's log-probabilities of one request by rank, or None where there are none."""
+    if given is None:
+        return None
+    return [
+        [(token, entry.logprob) for token, entry in sorted(place.items(), key=by_rank)]
+        for place in given
+    ]
+
+
+def by_rank(item: tuple[int, Any]) -> tuple[int, int]:
+    """Rank, then token."""
+    return item[1].rank, item[0]
 
 
 if __name__ == "__main__":
