@@ -103,16 +103,19 @@ def time_forms(
     """
     passes: dict[str, list[Pass]] = {form.name: [] for form in chosen}
     each = -(-rounds // starts)
-    for _ in range(starts):
-        with runners(place, workload, chosen) as made:
+    for turn in range(starts):
+        # Neither does the same form always start first.
+        first = turn % len(chosen)
+        with runners(place, workload, chosen[first:] + chosen[:first]) as made:
             forms = {runner.form.name: runner for runner in made}
             measure(Case("engine", "", forms), lambda form, _: form(), 0.0, each)
             # The two passes before the rounds warmed up.
             for runner in made:
                 passes[runner.form.name] += runner.passes[-each:]
-    for runner in made:
-        runner.passes = passes[runner.form.name]
-    return made
+    known = {runner.form.name: runner for runner in made}
+    for name, each_pass in passes.items():
+        known[name].passes = each_pass
+    return [known[form.name] for form in chosen]
 
 
 def header(threads: int) -> Iterator[str]:

@@ -22,17 +22,23 @@ class Pass:
         tokens: of every request, to the end.
         scores: per request and token the best (token, score), or None where they were not asked.
         seconds: of each step.
+        processor: seconds that the engine's process worked in each step.
         emitted: tokens of each step, all requests together.
     """
 
     tokens: list[list[int]]
     scores: list[Scores | None]
     seconds: list[float]
+    processor: list[float]
     emitted: list[int]
 
     def step(self) -> float:
         """Seconds of a step: the median, which a moment without the processor does not move."""
         return statistics.median(self.seconds)
+
+    def work(self) -> float:
+        """Processor seconds of a step, which other processes disturb less; the median."""
+        return statistics.median(self.processor)
 
     def acceptance(self) -> float:
         """Tokens per step and request, the bonus token included."""

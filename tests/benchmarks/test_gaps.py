@@ -28,7 +28,7 @@ def test_ulp_of_nothing() -> None:
 
 def run(tokens: list[list[int]], scores: list[Any]) -> Any:
     """A pass of these tokens and scores."""
-    return passes.Pass(tokens, scores, [], [])
+    return passes.Pass(tokens, scores, [], [], [])
 
 
 def test_partings_give_the_other_runs_gap() -> None:

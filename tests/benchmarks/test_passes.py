@@ -13,8 +13,11 @@ passes: Any = load("engine_cases.passes")
 
 
 def test_figures_of_a_pass() -> None:
-    one = passes.Pass([[1] * 9, [2] * 9], [None, None], [0.1, 0.1, 9.0], [4, 2, 6])
+    one = passes.Pass(
+        [[1] * 9, [2] * 9], [None, None], [0.1, 0.1, 9.0], [0.1, 0.05, 0.1], [4, 2, 6]
+    )
     assert one.step() == 0.1
+    assert one.work() == 0.1
     assert one.acceptance() == 2.0
     assert one.rate() == pytest.approx(40.0)
 

@@ -43,7 +43,7 @@ def one_pass(
     Returns:
         `tokens` of every request and, where `sampling` asks for log-probabilities, `scores`: per
         token a list of (token, score), best first; of the steps in which all requests decode,
-        `seconds` and `emitted` tokens of each.
+        `seconds`, `processor` seconds and `emitted` tokens of each.
     """
     from vllm import SamplingParams
 
@@ -54,13 +54,13 @@ def one_pass(
     tokens: dict[str, list[int]] = {request: [] for request in names}
     scores: dict[str, Any] = dict.fromkeys(names)
     finished: set[str] = set()
-    seconds, emitted = [], []
+    seconds, processor, emitted = [], [], []
     while engine.has_unfinished_requests():
         decoding = not finished and all(tokens.values())
         before = sum(map(len, tokens.values()))
-        start = time.perf_counter()
+        start, busy = time.perf_counter(), time.process_time()
         outputs = engine.step()
-        spent = time.perf_counter() - start
+        spent, worked = time.perf_counter() - start, time.process_time() - busy
         for output in outputs:
             tokens[output.request_id] = list(output.outputs[0].token_ids)
             if output.finished:
@@ -68,11 +68,13 @@ def one_pass(
                 finished.add(output.request_id)
         if decoding:
             seconds.append(spent)
+            processor.append(worked)
             emitted.append(sum(map(len, tokens.values())) - before)
     return {
         "tokens": [tokens[request] for request in names],
         "scores": [scores[request] for request in names],
         "seconds": seconds,
+        "processor": processor,
         "emitted": emitted,
     }
 
