@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import hashlib
 import py_compile
-import time
 from pathlib import Path
 
 import pytest
@@ -59,13 +58,9 @@ def test_a_release_is_patched_and_given_back(version: str, tmp_path: Path) -> No
     planned = perform.plan(ask)
     assert isinstance(planned, perform.Planned)
     assert digests(site) == before
-    started = time.monotonic()
     applied = perform.apply(ask)
-    took = time.monotonic() - started
     assert isinstance(applied, perform.Applied)
     assert applied.plan.id == planned.plan.id
-    # The whole command may take 5 seconds on a machine of its own.
-    assert took < 15
 
     after = digests(site)
     changed = {path for path in before if after[path] != before[path]}
