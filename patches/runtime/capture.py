@@ -26,7 +26,8 @@ class Capture:
     def take(self, logits: torch.Tensor) -> None:
         """Keep the best candidates of [rows, V] logits."""
         most = min(self.most, logits.shape[-1])
-        self.calls.append(candidates(logits[:, None], most, temperature=self.temperature))
+        warmth = None if self.temperature == 1 else self.temperature
+        self.calls.append(candidates(logits[:, None], most, temperature=warmth))
 
     def per_position(self, requests: int, depth: int) -> Candidates | None:
         """The candidates as [R, D, K], whether the drafter sampled in one call or in D.

@@ -18,7 +18,8 @@ def targets(logits: torch.Tensor, drafts: list[int], sampling: Any) -> torch.Ten
         drafts: drafted rows of each request.
         sampling: vLLM's `SamplingMetadata` of the batch.
     """
-    greedy = logits.argmax(-1)
+    # The argmax; on a CPU, torch finds it several times as fast in this way.
+    greedy = logits.max(-1).indices
     if sampling.all_greedy:
         return greedy
     lengths = [drafted + 1 for drafted in drafts]

@@ -122,16 +122,22 @@ def sample(function: Function, runner: Any, logits: Any, metadata: Any) -> Any:
         ACTIVE.decided = None
 
 
-def rejection_sample(function: Function, *args: Any, **named: Any) -> Any:
-    """After the sampler's accept-or-reject: above temperature 0 the walk's draws are the tokens.
+def rejection_sample(
+    function: Function, draft_token_ids: Any, num_draft_tokens: list[int], *rest: Any, **named: Any
+) -> Any:
+    """In the place of the sampler's accept-or-reject: the walk's draws are the tokens.
 
-    Greedy requests of a batch that samples somewhere are decided by the walk too.
+    Above temperature 0 that is the law of the target, and greedy requests of a batch that samples
+    somewhere are decided by the walk too.
     """
-    output = function(*args, **named)
     step = ACTIVE.decided
     if step is None or step.is_walked is None:
-        return output
+        return function(draft_token_ids, num_draft_tokens, *rest, **named)
     tokens, _ = path_tokens(step)
+    # Where the walk has decided every request, vLLM's own decision would be thrown away.
+    if len(step.walked) == len(step.drafts):
+        return tokens
+    output = function(draft_token_ids, num_draft_tokens, *rest, **named)
     width = output.shape[1]
     output.copy_(torch.where(step.is_walked[:, None], tokens[:, :width].to(output.dtype), output))
     return output
@@ -204,7 +210,7 @@ def draft_logits(function: Function, drafter: Any, hidden_states: torch.Tensor) 
         return function(drafter, hidden_states)
     logits = drafter.model.compute_logits(hidden_states)
     capture.take(logits)
-    return logits.argmax(dim=-1)
+    return logits.max(-1).indices
 
 
 def _as_chain(
