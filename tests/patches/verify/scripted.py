@@ -105,7 +105,9 @@ def stretch(seconds: float, verifications: int, accepted: int) -> dict[str, Any]
     }
 
 
-def engine(name: str, role: str, budget: int, seconds: float = 1.0, **changes: Any) -> dict[str, Any]:
+def engine(
+    name: str, role: str, budget: int, seconds: float = 1.0, **changes: Any
+) -> dict[str, Any]:
     drafts = role in ("chain", "width1", "tree")
     verifications, accepted = (60, 40) if role == "tree" else (80, 20)
     part = stretch(seconds, verifications, accepted)

@@ -129,7 +129,7 @@ def test_closing_ends_every_process_and_removes_the_folder(folders: Path) -> Non
 
 def test_when_the_near_side_is_killed_nothing_stays(folders: Path) -> None:
     """The end of stdin is enough, since a killed process cleans nothing up."""
-    near = f"""
+    near = """
 import sys
 from tests.patches.verify import test_transport
 running = test_transport.start(test_transport.STUBBORN)

@@ -20,7 +20,9 @@ Results = dict[str, dict[str, Any]]
 def run(level: Any, monkeypatch: pytest.MonkeyPatch) -> Results:
     """The checks of a level by name."""
     sent: list[dict[str, Any]] = []
-    monkeypatch.setattr(events, "emit", lambda kind, **fields: sent.append({"kind": kind, **fields}))
+    monkeypatch.setattr(
+        events, "emit", lambda kind, **fields: sent.append({"kind": kind, **fields})
+    )
     level.run({"seed": 3}, Path(), "part")
     (found,) = (event["checks"] for event in sent if event["kind"] == "checks")
     return {one["name"]: one for one in found}
