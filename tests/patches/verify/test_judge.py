@@ -249,8 +249,7 @@ def failed(part: str) -> dict[str, Any]:
 
 
 def without(*names: str) -> Events:
-    gone = lambda event: event.get("engine", event.get("name")) in names  # noqa: E731
-    return [event for event in good() if not gone(event)]
+    return [event for event in good() if event.get("engine", event.get("name")) not in names]
 
 
 def test_an_engine_that_does_not_start_fails_its_levels() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ddtree.analyzers.errors import UsageError
-from ddtree.patches.verify.harness import plan, prompts
+from ddtree.patches.verify.harness import events, plan, prompts
 from ddtree.patches.verify.options import Options, read_prompts
 
 
@@ -114,7 +114,7 @@ def test_engines_are_started_for_the_levels_that_need_them() -> None:
 
 
 def test_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One for all tiny engines, one for each of a user's own; without a GPU, interpreted kernels."""
+    """One for all tiny engines, one for each of a user's own; interpreted without a GPU."""
     monkeypatch.setattr(plan, "has_gpu", lambda: False)
     assert [name for name, _ in plan.parts(job())] == ["L1", "L2", "engines"]
     assert dict(plan.parts(job()))["L2"]["TRITON_INTERPRET"] == "1"
@@ -163,7 +163,7 @@ def test_stretches_lie_within_the_continuation(tokens: int) -> None:
 
 def test_prompts_on_the_far_side(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tiny model takes token ids alone, and the seed decides which."""
-    monkeypatch.setattr(prompts.events, "emit", lambda *_, **__: None)
+    monkeypatch.setattr(events, "emit", lambda *_, **__: None)
     assert prompts.of(job()) == prompts.of(job()) != prompts.of(job(seed=2))
     given = {**job(), "prompts": [{"tokens": [1]}]}
     assert prompts.of(given) == [[1]]
