@@ -88,6 +88,9 @@ class Options:
             UsageError: the prompts cannot be read.
         """
         tiny = self.model is None
+        prompts = None if self.prompts is None else read_prompts(self.prompts)
+        if tiny and any("text" in prompt for prompt in prompts or ()):
+            raise _wrong("the tiny model has no tokenizer for text", "prompts as token ids")
         return {
             "levels": sorted(set(self.levels)),
             "modules": list(modules),
@@ -97,7 +100,7 @@ class Options:
             "budgets": sorted(set(self.budgets or (TINY_BUDGETS if tiny else BUDGETS))),
             "depth": self.depth,
             "tokens": self.tokens,
-            "prompts": None if self.prompts is None else read_prompts(self.prompts),
+            "prompts": prompts,
             "dtype": self.dtype or ("float32" if tiny else "auto"),
             "seed": self.seed,
             "runner": self.runner,
@@ -135,7 +138,7 @@ def _prompt(path: Path, number: int, line: str) -> dict[str, Any]:
         found = found.get("prompt", found.get("prompt_token_ids"))
     if isinstance(found, str) and found:
         return {"text": found}
-    ids = isinstance(found, list) and all(isinstance(item, int) and item >= 0 for item in found)
+    ids = isinstance(found, list) and all(type(item) is int and item >= 0 for item in found)
     if found and ids:
         return {"tokens": found}
     raise _wrong(

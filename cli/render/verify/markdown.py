@@ -40,8 +40,10 @@ def _parts(report: Report) -> Iterator[str]:
         yield "\n".join(checks)
     timed = phrases.timed(report)
     if timed:
-        yield md.table(HEADER, [[engine.name, *phrases.figures(engine)] for engine in timed])
-    lines = [f"- {cost.name}: {md.prose(phrases.cost(cost))}" for cost in report.costs]
+        yield md.table(
+            HEADER, [[md.prose(engine.name), *phrases.figures(engine)] for engine in timed]
+        )
+    lines = [f"- {md.prose(f'{cost.name}: {phrases.cost(cost)}')}" for cost in report.costs]
     lines += [f"- {md.prose(text)}" for text in (report.rule, *report.notes) if text]
     if lines:
         yield "\n".join(lines)

@@ -88,34 +88,32 @@ def ties(source: random.Random) -> Iterator[Trial]:
             list(zip(source.sample(range(500), width), costs, strict=True))
             for costs in _tied(source, width)
         ]
-        yield partial(tied, positions, source.choice(BUDGETS))
+        yield partial(built, positions, source.choice(BUDGETS), "auto")
 
 
 def built(positions: list[list[tuple[int, float]]], budget: int, form: str) -> Difference:
-    """What is wrong with a build whose best nodes are one set."""
+    """What is wrong with a build.
+
+    Best first: what comes earlier is no less probable, so that every prefix is the best tree of
+    its size. Where the last nodes are equally probable, either may be in.
+    """
     found = _build(positions, budget, form)
     if isinstance(found, str):
         return found
-    want = plain.best(positions, budget)
-    # Best first: what comes earlier is more probable, so every prefix is the best tree of its size.
-    return differ(found, list(want))
-
-
-def tied(positions: list[list[tuple[int, float]]], budget: int) -> Difference:
-    """What is wrong with a build where only the probabilities of the nodes are known."""
-    found = _build(positions, budget, "auto")
-    if isinstance(found, str):
-        return found
     possible = [[option for option in line if option[1] < math.inf] for line in positions]
-    want = sorted(plain.best(possible, budget).values())
-    cost = [dict(line) for line in positions]
-    have = []
-    for prefix in found:
-        total = 0.0
-        for depth, token in enumerate(prefix):
-            total = plain.single(total + cost[depth][token])
-        have.append(total)
-    return differ(have, want)
+    want = plain.best(possible, budget)
+    have = {prefix: _cost(prefix, positions) for prefix in found}
+    last = max(want.values(), default=0.0)
+    sets = [{prefix for prefix, cost in one.items() if cost < last} for one in (have, want)]
+    return differ(list(have.values()), list(want.values())) or differ(*sets)
+
+
+def _cost(prefix: tuple[int, ...], positions: list[list[tuple[int, float]]]) -> float:
+    """Cost of a prefix, summed as float32."""
+    total = 0.0
+    for token, line in zip(prefix, positions, strict=False):
+        total = plain.single(total + dict(line)[token])
+    return total
 
 
 def leaves(source: random.Random) -> Iterator[Trial]:

@@ -168,6 +168,8 @@ def _common(job: Job, target: str, lengths: list[int], most: int, *, gpu: bool) 
     if not gpu:
         # There are no graphs to lose, and compiling would take longer than everything else.
         found["enforce_eager"] = True
+    if job["prompts"] is not None and not any("text" in one for one in job["prompts"]):
+        found["skip_tokenizer_init"] = True
     if job["model"] is None:
         found |= {"block_size": 32, "num_gpu_blocks_override": 128, "skip_tokenizer_init": True}
     return found

@@ -48,9 +48,7 @@ def of(job: dict[str, Any]) -> list[list[int]]:
     return found
 
 
-def _encoder(model: str | None) -> Any:
+def _encoder(model: str) -> Any:
     from transformers import AutoTokenizer
 
-    if model is None:
-        raise ValueError("the tiny model has no tokenizer; give prompts as token ids")
     return AutoTokenizer.from_pretrained(model).encode

@@ -31,7 +31,8 @@ def judged(
 
 
 def _level(name: str, evidence: Evidence, method: str | None, rule: Rule | None) -> Level:
-    failure = evidence.failures.get(name) or evidence.failures.get("engines", "")
+    part = name if name in ("L1", "L2") else "engines"
+    failure = evidence.failures.get(part, "")
     checks: tuple[Check, ...] = evidence.checks.get(name, ())
     if name not in ("L1", "L2"):
         if evidence.truth is None or rule is None:
