@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 
+from .transfer import Arriving
+
 # A child of vLLM's logger, so that its handlers and its format apply.
 LOGGER = logging.getLogger("vllm.ddtree_runtime")
 LOG_EVERY_SECONDS = 10.0
@@ -28,6 +30,7 @@ class Counters:
         self._sums = torch.zeros(len(SUMS), dtype=torch.int64, device=device)
         self._logged_at = time.monotonic()
         self._logged_steps = 0
+        self._arriving: Arriving | None = None
         ALL.append(self)
 
     def add(
@@ -69,23 +72,21 @@ class Counters:
         nodes of the tree and of its first-branch chain; an acceptance length counts the bonus
         token too. `branches` are accepted nodes that are not their parent's first child.
         """
-        found: dict[str, Any] = dict(zip(SUMS, self._sums.tolist(), strict=True))
-        requests = max(found["requests"], 1)
-        return {
-            "steps": self.steps,
-            **found,
-            "acceptance_length": 1 + found["accepted"] / requests,
-            "acceptance_length_chain": 1 + found["accepted_chain"] / requests,
-            "fallbacks": dict(self.fallbacks),
-        }
+        return self._named(self._sums.tolist())
 
     def log_now_and_then(self) -> None:
-        """Log the counts if there is news and the last time was a while ago."""
+        """Log the counts if there is news and the last time was a while ago.
+
+        The numbers are copied in one step and logged in a later one, so that no step waits.
+        """
         now = time.monotonic()
-        if now - self._logged_at < LOG_EVERY_SECONDS or self.steps == self._logged_steps:
+        if now - self._logged_at >= LOG_EVERY_SECONDS and self.steps != self._logged_steps:
+            self._logged_at, self._logged_steps = now, self.steps
+            self._arriving = Arriving(self._sums)
+        if self._arriving is None or not self._arriving.there:
             return
-        self._logged_at, self._logged_steps = now, self.steps
-        counts = self.read()
+        counts = self._named(self._arriving.values)
+        self._arriving = None
         LOGGER.info(
             "ddtree: %d steps, %d verifications, %d nodes; acceptance length %.2f "
             "(first branch alone %.2f), %d accepted off the first branch; chains by reason: %s",
@@ -97,6 +98,17 @@ class Counters:
             counts["branches"],
             counts["fallbacks"] or "none",
         )
+
+    def _named(self, sums: list[int]) -> dict[str, Any]:
+        found: dict[str, Any] = dict(zip(SUMS, sums, strict=True))
+        requests = max(found["requests"], 1)
+        return {
+            "steps": self.steps,
+            **found,
+            "acceptance_length": 1 + found["accepted"] / requests,
+            "acceptance_length_chain": 1 + found["accepted_chain"] / requests,
+            "fallbacks": dict(self.fallbacks),
+        }
 
 
 def read(worker: object = None) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ from ddtree.patches.runtime.counters import Counters
 from ddtree.patches.runtime.eligibility import REASONS, why_not
 from ddtree.patches.runtime.hooks import HANDLERS, hook
 from ddtree.patches.runtime.pending import Drafted, Pending
+from ddtree.patches.runtime.transfer import Arriving
 from ddtree.patches.runtime.v1.drafting import _first_branch, _given
 from ddtree.patches.runtime.v1.ngram import MOST, continuations, merged
 
@@ -64,6 +65,29 @@ def test_counters_of_one_step() -> None:
     assert found["accepted_chain"] == 4
     assert found["branches"] == 1
     assert found["acceptance_length"] == pytest.approx(1 + 7 / 3)
+
+
+def test_counts_are_logged_now_and_then(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only with news, only after a while, and not before the numbers have arrived."""
+    now = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    counters = Counters(torch.device("cpu"))
+    with caplog.at_level("INFO", logger="vllm.ddtree_runtime"):
+        now[0] = 20.0
+        counters.log_now_and_then()
+        assert not caplog.messages
+        counters.steps = 3
+        monkeypatch.setattr(Arriving, "there", False)
+        counters.log_now_and_then()
+        assert not caplog.messages
+        monkeypatch.setattr(Arriving, "there", True)
+        counters.log_now_and_then()
+        assert [message.partition(",")[0] for message in caplog.messages] == ["ddtree: 3 steps"]
+        counters.steps = 4
+        counters.log_now_and_then()
+        assert len(caplog.messages) == 1
 
 
 def test_candidates_of_one_call_and_of_several_are_alike() -> None:
