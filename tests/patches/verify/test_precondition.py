@@ -66,6 +66,10 @@ def test_a_folder_without_an_interpreter(applied: mini.Mini) -> None:
             "vllm.model_executor.layers.attention.attention",
             "vllm.v1.sample.rejection_sampler",
             "vllm.v1.spec_decode.llm_base_proposer",
+            "vllm.v1.worker.gpu.model_runner",
+            "vllm.v1.worker.gpu.spec_decode.rejection_sampler",
+            "vllm.v1.worker.gpu.spec_decode.rejection_sampler_utils",
+            "vllm.v1.worker.gpu.spec_decode.speculator",
             "vllm.v1.worker.gpu_model_runner",
         }
 
