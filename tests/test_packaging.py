@@ -16,7 +16,8 @@ from ddtree import __version__
 from tests import checkout
 
 # Files of the four folders that are no Python and belong into the wheel.
-DATA = ("cli/schema/", "kernels/tree/")
+DATA = ("cli/schema/", "kernels/tree/", "patches/verify/models/")
+SUFFIXES = (".json", ".md", ".safetensors")
 # Imports every module of the installed package, and prints where each came from.
 IMPORT_ALL = """
 import importlib, pkgutil, sys
@@ -76,7 +77,7 @@ def expected(source: Path) -> dict[str, bytes]:
     found = {}
     for name in checkout.files():
         ours = name.partition("/")[0] in checkout.FOLDERS
-        data = name.startswith(DATA) and name.endswith((".json", ".md"))
+        data = name.startswith(DATA) and name.endswith(SUFFIXES)
         if ours and (name.endswith(".py") or data):
             found[f"ddtree/{name}"] = (source / name).read_bytes()
         # The runtime's link to the kernels: a wheel has no links, so it holds them twice.

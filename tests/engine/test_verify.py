@@ -37,7 +37,7 @@ def outcomes(report: dict[str, Any]) -> dict[str, str]:
 def check(report: dict[str, Any], level: str, name: str) -> str:
     """What became of a check."""
     (found,) = (one for one in report["levels"] if one["level"] == level)
-    return {one["name"]: one["outcome"] for one in found["checks"]}[name]
+    return str({one["name"]: one["outcome"] for one in found["checks"]}[name])
 
 
 def test_a_patched_vllm_passes_and_says_that_a_tree_does_not_pay(

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from ddtree.patches import perform
@@ -44,8 +45,10 @@ def patch(environment: Path, work: Path, mutation: Mutation | None = None) -> No
         text = file.read_text(encoding="utf-8")
         assert text.count(before) == 1, f"{name} holds {before!r} {text.count(before)} times"
         file.write_text(text.replace(before, after), encoding="utf-8")
-    changed = {} if mutation is None else {"runtime": runtime, "kernels": kernels}
-    outcome = perform.apply(perform.Options(str(environment), **changed))
+    options = perform.Options(str(environment))
+    if mutation is not None:
+        options = replace(options, runtime=runtime, kernels=kernels)
+    outcome = perform.apply(options)
     assert isinstance(outcome, perform.Applied), outcome
 
 

@@ -36,7 +36,8 @@ def imports(report: Report) -> tuple[Outcome, str]:
     wrong = broken(report.imports)
     if wrong:
         return Outcome.FAILED, f"{wrong[0].name}: {wrong[0].detail}"
-    return Outcome.PASSED, f"{len(report.imports)} edited modules import with the runtime's hooks"
+    number = len(report.imports)
+    return Outcome.PASSED, f"{number} of {number}, each with the runtime's hooks"
 
 
 def level(found: Level) -> str:
@@ -45,7 +46,9 @@ def level(found: Level) -> str:
         return found.reason
     passed = sum(check.outcome == Outcome.PASSED for check in found.checks)
     open_ = [check.name for check in found.checks if check.outcome == Outcome.NOT_RUN]
-    return f"{passed} checks" + (f"; not covered: {', '.join(open_)}" if open_ else "")
+    return f"{passed} check{'s' * (passed != 1)}" + (
+        f"; not covered: {', '.join(open_)}" if open_ else ""
+    )
 
 
 def facts(report: Report) -> Iterator[tuple[str, str]]:

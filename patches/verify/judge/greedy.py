@@ -44,7 +44,7 @@ def _plain(evidence: Evidence, truth: Truth, rule: Rule) -> Check:
 def _compared(truth: Truth, rule: Rule, name: str, passes: list[Pass]) -> Check:
     apart = diverged(truth, passes)
     wide = [one for one in apart if not rule.is_tie(one)]
-    said = f"{compared(passes)} tokens in {len(passes)} passes"
+    said = f"{compared(passes)} tokens in {len(passes)} pass{'es' * (len(passes) != 1)}"
     if not passes:
         return Check(name, Outcome.FAILED, "nothing was decoded")
     if wide:
