@@ -13,6 +13,9 @@ import pytest
 
 from . import interpreter, runs
 
+# The interpreter makes these the slowest tests of all.
+pytestmark = pytest.mark.extended
+
 Run = Callable[..., dict[str, Any]]
 
 # Prompts after which the tiny drafter is right often enough to tell a tree from a chain.

@@ -340,8 +340,6 @@ def test_the_journal_is_outside_of_the_package_and_private(install: mini.Mini, s
     # A copy of every edited file, the runtime's list, and the journal itself.
     files = [path.stat().st_mode & 0o077 for path in folder.rglob("*")]
     assert files == [0] * (len(mini.EDITED) + 2)
-        len(mini.EDITED) + 2
-    )
 
 
 def test_a_user_without_a_home_is_told_what_to_set(
