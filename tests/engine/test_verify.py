@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 
 from ..cli.test_verify import errors
-from . import verified
+from . import installs, verified
+from .environment import engine_python
+
+pytestmark = pytest.mark.engine
 
 
 @pytest.fixture
@@ -24,9 +27,11 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def environment(python: Path, state: Path) -> Path:
+def environment(state: Path) -> Path:
     """An unpatched private environment."""
-    return verified.private(python, state / "environment")
+    folder = state / "environment"
+    installs.environment(engine_python(), folder)
+    return folder
 
 
 def outcomes(report: dict[str, Any]) -> dict[str, str]:
@@ -54,7 +59,7 @@ def test_a_patched_vllm_passes_and_says_that_a_tree_does_not_pay(
     assert set(outcomes(report).values()) == {"passed"}
     every = [one for level in report["levels"] for one in level["checks"]]
     assert {one["outcome"] for one in every} == {"passed"}
-    assert len(report["imports"]) == 5
+    assert len(report["imports"]) == 9
     lengths = {one["name"]: one["acceptance_length"] for one in report["engines"]}
     assert lengths["chain"] == lengths["width 1"] < lengths["tree 7"] < lengths["tree 32"]
     assert {cost["name"] for cost in report["costs"]} == {"width 1", "tree 7", "tree 32"}

@@ -1,4 +1,4 @@
-"""Private environments with a real vLLM, for commands that change or run them."""
+"""Commands that change or run a private environment with a real vLLM; see `installs`."""
 
 from __future__ import annotations
 
@@ -19,20 +19,11 @@ from ..checkout import ROOT
 Mutation = Mapping[str, tuple[str, str]]
 
 
-def private(python: Path, folder: Path) -> Path:
-    """A copy of the interpreter's environment in the new `folder`, made of links to its files.
-
-    Whoever changes a file of it has to write another one in its place, as `ddtree patch` does.
-    """
-    shutil.copytree(python.parents[1], folder, symlinks=True, copy_function=_linked)
-    return folder
-
-
 def patch(environment: Path, work: Path, mutation: Mutation | None = None) -> None:
     """Apply the patch, with a runtime in which something is wrong if that is asked for.
 
     Args:
-        environment: from `private`.
+        environment: the folder of an unpatched one.
         work: a folder for the changed runtime.
         mutation: by the path of a file of the runtime or of `kernels`, a text that occurs in it
             once and what takes its place.
@@ -84,11 +75,3 @@ def processes(mark: str) -> list[int]:
         if mark.encode() in told:
             found.append(int(entry.name))
     return found
-
-
-def _linked(source: str, target: str) -> None:
-    try:
-        os.link(source, target, follow_symlinks=False)
-    except OSError:
-        # The cache and the temporary folders are on different disks.
-        shutil.copy2(source, target, follow_symlinks=False)
