@@ -12,6 +12,7 @@ from .kernels.tree.build import build
 from .kernels.tree.candidates import Candidates
 from .kernels.tree.chain_siblings import chain_siblings
 from .kernels.tree.layout import Tree
+from .pending import Drafted
 
 NO_LOGITS = "the drafter gave no logits"
 
@@ -29,19 +30,31 @@ def takes_tree(engine: Engine, requests: Sequence[str]) -> list[bool]:
     return [reason is None for reason in reasons]
 
 
-def trees_of(engine: Engine, chain: torch.Tensor, capture: Capture) -> Tree | None:
+def trees_of(
+    engine: Engine,
+    chain: torch.Tensor,
+    capture: Capture,
+    requests: Sequence[str],
+    takes: Sequence[bool],
+) -> Tree | None:
     """The tree of every request; None, and counted, if the candidates were not seen.
 
     Args:
-        engine: the runner's state.
+        engine: the runner's state; remembers the trees of the requests that take one.
         chain: [R, D], the drafter's own tokens.
         capture: what was seen while it drafted.
+        requests: names, in the batch's order.
+        takes: whether each takes a tree.
     """
     found = capture.per_position(*chain.shape)
     if found is None:
         engine.counters.fallbacks.update([NO_LOGITS] * len(chain))
         return None
-    return _tree(engine, chain, found, block=len(capture.calls) == 1)
+    tree = _tree(engine, chain, found, block=len(capture.calls) == 1)
+    drafted = Drafted(tree.tokens, tree.parents, tree.count)
+    lines = zip(requests, takes, strict=True)
+    engine.pending.record(drafted, [request if taken else None for request, taken in lines])
+    return tree
 
 
 def _tree(engine: Engine, chain: torch.Tensor, found: Candidates, *, block: bool) -> Tree:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,7 @@ from .config import Settings
 from .counters import Counters
 from .eligibility import why_not
 from .pending import Pending
+from .refusals import check_layer
 from .step import Step
 
 ATTRIBUTE = "_ddtree"
@@ -56,6 +57,27 @@ class Engine:
         for request in finished:
             self._reasons.pop(request, None)
             self.pending.rounds.pop(request, None)
+
+    def take_layers(
+        self, groups: Iterable[Any], every: Mapping[str, Any], drafters: Container[str]
+    ) -> None:
+        """Know the target's layers from here on.
+
+        Args:
+            groups: vLLM's KV cache groups.
+            every: all layers of the engine by name.
+            drafters: names of the drafter's own.
+
+        Raises:
+            Refused: a layer's attention cannot be a tree's.
+        """
+        self.layers = [
+            {name: every[name] for name in group.layer_names if name not in drafters}
+            for group in groups
+        ]
+        for group in self.layers:
+            for name, layer in group.items():
+                check_layer(name, layer)
 
     def expected_layers(self) -> set[str]:
         """Names of the target's layers, all of which have to attend with the tree's mask."""

@@ -41,12 +41,9 @@ def _from_logits(
     requests: Sequence[str],
     takes: list[bool],
 ) -> torch.Tensor | Lists:
-    tree = trees_of(engine, chain, capture)
+    tree = trees_of(engine, chain, capture, requests, takes)
     if tree is None:
         return chain
-    drafted = Drafted(tree.tokens, tree.parents, tree.count)
-    lines = zip(requests, takes, strict=True)
-    engine.pending.record(drafted, [request if tree else None for request, tree in lines])
     if all(takes):
         # What pads a tree is never walked, but it has to be a token of the vocabulary.
         return tree.tokens.clamp(min=0)

@@ -21,7 +21,7 @@ from ..counters import Counters
 from ..drafting import capture_for
 from ..engine import ATTRIBUTE, Engine, engine_of
 from ..prepare import begin
-from ..refusals import check_layer, check_runner
+from ..refusals import check_runner
 from .drafting import draft
 from .draws import targets
 
@@ -67,15 +67,11 @@ def initialize_kv_cache(function: Function, runner: Any, *args: Any, **named: An
     if engine is None:
         return
     drafter = getattr(runner, "drafter", None)
-    own = set(getattr(drafter, "_draft_attn_layer_names", None) or ())
-    every = runner.compilation_config.static_forward_context
-    engine.layers = [
-        {name: every[name] for name in group.layer_names if name not in own}
-        for group in runner.kv_cache_config.kv_cache_groups
-    ]
-    for group in engine.layers:
-        for name, layer in group.items():
-            check_layer(name, layer)
+    engine.take_layers(
+        runner.kv_cache_config.kv_cache_groups,
+        runner.compilation_config.static_forward_context,
+        set(getattr(drafter, "_draft_attn_layer_names", None) or ()),
+    )
 
 
 def prepare_inputs(

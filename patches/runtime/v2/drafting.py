@@ -9,7 +9,6 @@ import torch
 from ..capture import Capture
 from ..drafting import takes_tree, trees_of
 from ..engine import Engine
-from ..pending import Drafted
 from ..transfer import to_device
 
 
@@ -29,12 +28,9 @@ def drafts_of(
     """
     takes = takes_tree(engine, requests)
     padded = torch.nn.functional.pad(chain, (0, engine.settings.budget - chain.shape[1]))
-    tree = trees_of(engine, chain, capture)
+    tree = trees_of(engine, chain, capture, requests, takes)
     if tree is None:
         return padded
-    drafted = Drafted(tree.tokens, tree.parents, tree.count)
-    lines = zip(requests, takes, strict=True)
-    engine.pending.record(drafted, [request if taken else None for request, taken in lines])
     nodes = tree.tokens.clamp(min=0).to(chain.dtype)
     if all(takes):
         return nodes

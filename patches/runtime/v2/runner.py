@@ -22,7 +22,7 @@ from ..counters import Counters
 from ..drafting import capture_for
 from ..engine import ATTRIBUTE, Engine, engine_of
 from ..prepare import begin
-from ..refusals import check_layer, check_runner, check_sampler
+from ..refusals import check_runner, check_sampler
 from .drafting import drafts_of
 from .draws import targets
 
@@ -59,15 +59,11 @@ def initialize_kv_cache(function: Function, runner: Any, *args: Any, **named: An
     engine = engine_of(runner)
     if engine is None:
         return
-    own = set(runner.speculator.draft_attn_layer_names)
-    every = runner.vllm_config.compilation_config.static_forward_context
-    engine.layers = [
-        {name: every[name] for name in group.layer_names if name not in own}
-        for group in runner.kv_cache_config.kv_cache_groups
-    ]
-    for group in engine.layers:
-        for name, layer in group.items():
-            check_layer(name, layer)
+    engine.take_layers(
+        runner.kv_cache_config.kv_cache_groups,
+        runner.vllm_config.compilation_config.static_forward_context,
+        set(runner.speculator.draft_attn_layer_names),
+    )
     sampler = runner.rejection_sampler
     check_sampler(sampler)
     setattr(sampler, ATTRIBUTE, engine)
