@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from .kernels.tree.commit import CommitPlan, commit
-from .kernels.tree.commit.plan import LAYOUTS
+from .kernels.tree.commit.plan import LAYOUTS, fits
 from .kernels.tree.commit.vectorised import moves
 
 # Digits of a place's number that every element type represents exactly (bfloat16: up to 256).
@@ -148,10 +148,7 @@ def look_at(layer: Any) -> Cache:
     if layer.attn_backend.get_name() == "CPU_ATTN":
         return _learn(layer, cache)
     for shape, split in LAYOUTS.values():
-        fits = cache.dim() == len(shape) and all(
-            want in (None, have) for want, have in zip(shape, cache.shape, strict=True)
-        )
-        if fits:
+        if fits(cache, shape):
             views = split(cache)
             keys, values = views if len(views) == 2 else views[0].chunk(2, dim=-1)
             return Strided(keys, values)

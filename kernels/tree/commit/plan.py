@@ -34,6 +34,13 @@ LAYOUTS: dict[str, tuple[tuple[int | None, ...], Callable[[torch.Tensor], list[t
 }
 
 
+def fits(cache: torch.Tensor, shape: tuple[int | None, ...]) -> bool:
+    """Whether a cache has a layout's shape, in which None stands for any extent."""
+    return cache.dim() == len(shape) and all(
+        want in (None, have) for want, have in zip(shape, cache.shape, strict=True)
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Geometry:
     """Where the integers of a slot lie, counted in integers from a view's first one.
@@ -122,10 +129,7 @@ class CommitPlan:
             raise ValueError(f"layout: expected one of {', '.join(LAYOUTS)}, found {layout!r}")
         shape, split = LAYOUTS[layout]
         for number, cache in enumerate(caches):
-            fits = cache.dim() == len(shape) and all(
-                want in (None, have) for want, have in zip(shape, cache.shape, strict=True)
-            )
-            if not fits:
+            if not fits(cache, shape):
                 extents = ", ".join("any" if extent is None else str(extent) for extent in shape)
                 raise ValueError(
                     f"caches[{number}]: expected shape [{extents}], found {list(cache.shape)}"
