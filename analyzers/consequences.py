@@ -6,7 +6,8 @@ import ast
 from collections.abc import Callable, Iterable, Iterator, Set
 from typing import TYPE_CHECKING
 
-from .program.program import ClassRef, FunctionRef, Program, dotted_name
+from .install.names import dotted_name
+from .program.program import ClassRef, FunctionRef, Program
 from .program.reach import Reach, Reached
 from .program.receivers import Receivers
 from .program.results import follow_results

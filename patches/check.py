@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..analyzers.errors import ConflictError
+from ..analyzers.install.names import dotted_name
 from . import edit, hints
 from .journal import Journal
 from .place import Place
@@ -69,8 +70,7 @@ def refuse_broken(plan: Plan, place: Place) -> None:
 
 
 def _modules(plan: Plan) -> list[str]:
-    files = (item.file.removesuffix(".py").removesuffix("/__init__") for item in plan.edits)
-    return [file.replace("/", ".") for file in files]
+    return [dotted_name(item.file) for item in plan.edits]
 
 
 def _asked(python: Path, place: Place, wanted: Mapping[str, Sequence[str]]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""File names as the report writes them."""
+"""File names as the report writes them, and as imports do."""
 
 from __future__ import annotations
 
@@ -12,6 +12,11 @@ def printable(name: str) -> str:
     characters become their usual escapes.
     """
     return name if name.isprintable() else "".join(_shown(char) for char in name)
+
+
+def dotted_name(path: str) -> str:
+    """The module that a file defines, by its path relative to where imports look."""
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
 def _shown(char: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from ..install.names import dotted_name
 from .module import Definition, FunctionNode, Import, Module, parse_module
 
 # Packages that a step calls into but that never decide which draft tokens are kept.
@@ -373,11 +374,6 @@ class Program:
                 if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                     known.setdefault(node.name, node)
         return known
-
-
-def dotted_name(path: str) -> str:
-    """The module that a file defines."""
-    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
 def _merged(lines: list[list[ClassRef]]) -> Iterator[ClassRef]:

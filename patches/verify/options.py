@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from ...analyzers.errors import UsageError
+from ..runtime.config import MAX_BUDGET
 
 LEVELS = ("L1", "L2", "L3", "L4", "L5")
 METHODS = ("dflash", "draft_model", "eagle", "eagle3", "mtp", "ngram")
 # These draft with the target itself, or with its text.
 WITHOUT_DRAFTER = ("mtp", "ngram")
 DTYPES = ("float32", "float16", "bfloat16", "auto")
-RUNNERS = ("v1",)
-MAX_BUDGET = 128
 TINY_BUDGETS = (7, 32)
 BUDGETS = (32,)
 HELP = "ddtree verify --help"

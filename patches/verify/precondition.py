@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ...analyzers.errors import ConflictError, TargetError
+from ...analyzers.install.names import dotted_name
 from ...analyzers.targets.directory import DirectorySource
 from ...analyzers.targets.resolve import open_target
+from .. import hints
 from ..distribution import distribution
 from ..place import place_of
 from ..status import State, Status, status_of
@@ -53,35 +55,26 @@ def ready(target: str | None, python: Path | None) -> Iterator[Ready]:
         place = place_of(opened, python)
         status = status_of(opened, place, distribution())
         command = shlex.quote(opened.name)
-        _refuse_unpatched(status, command)
+        _refuse_unpatched(status, opened.name)
         if place.python is None:
             raise TargetError(
                 f"no interpreter belongs to {place.site}",
                 expected="the interpreter that runs this vLLM",
                 hint=f"ddtree verify {command} --python PATH",
             )
-        modules = tuple(
-            file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-            for file in status.files
-        )
+        modules = tuple(map(dotted_name, status.files))
         yield Ready(command, place.python, place.site, status, modules)
 
 
-def _refuse_unpatched(status: Status, command: str) -> None:
+def _refuse_unpatched(status: Status, target: str) -> None:
     if status.state == State.APPLIED:
         return
-    repair = f"ddtree patch {command} --revert"
-    hints = {
-        State.STOCK: f"ddtree patch {command} --apply",
-        State.LOST: f"ddtree patch {command} --apply",
-        State.DAMAGED: repair,
-        State.UNTRACKED: repair,
-    }
+    wanted = "--apply" if status.state in (State.STOCK, State.LOST) else "--revert"
     odd = [f"{file} is {state}" for file, state in status.files.items() if state != "patched"]
     odd += [f"{file} is not as it was put there" for file in status.runtime]
     details = f" ({'; '.join(odd[:3])})" if status.state == State.DAMAGED and odd else ""
     raise ConflictError(
         f"{status.location}: {status.sentence.rstrip('.')}{details}",
         expected="a vLLM that ddtree has patched",
-        hint=hints[status.state],
+        hint=hints.patch(target, wanted),
     )

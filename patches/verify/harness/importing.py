@@ -18,7 +18,7 @@ def run(job: dict[str, Any], folder: Path, part: str) -> bool:
     del folder, part
     events.progress("importing the edited modules")
     checks = [_imported(name) for name in job["modules"]]
-    events.emit("facts", **_facts(job))
+    events.emit("facts", **_facts())
     events.emit("checks", part=IMPORTS, checks=checks)
     return all(check["passed"] for check in checks)
 
@@ -38,7 +38,7 @@ def _imported(name: str) -> dict[str, Any]:
     return {"name": name, "passed": True, "detail": str(module.__file__)}
 
 
-def _facts(job: dict[str, Any]) -> dict[str, Any]:
+def _facts() -> dict[str, Any]:
     import torch
 
     cuda = torch.cuda.is_available()
@@ -51,7 +51,6 @@ def _facts(job: dict[str, Any]) -> dict[str, Any]:
         "location": str(Path(_file("vllm")).parent.parent),
         "device": torch.cuda.get_device_name(0) if cuda else "cpu",
         "cuda": cuda,
-        "runner": job["runner"],
     }
 
 
