@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from ddtree.patches.verify.judge import cost
 
 from .forms import Form, Workload
 from .workers import Worker
@@ -77,6 +78,4 @@ def sign_test(values: Sequence[float]) -> float:
     Values of exactly 1 are left out.
     """
     above, below = sum(value > 1 for value in values), sum(value < 1 for value in values)
-    total = above + below
-    tail = sum(math.comb(total, count) for count in range(min(above, below) + 1))
-    return min(1.0, 2 * tail / 2**total)
+    return cost.sign_test(above, above + below)
