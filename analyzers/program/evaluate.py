@@ -101,11 +101,8 @@ class Evaluator:
 
     def enclosed(self, closure: Closure) -> dict[str, Value]:
         """The names that hold something known once the statements of a function have run."""
-        names = dict(closure.names)
-        parameters = positional(closure.function.node)
-        for name in [*parameters, *named_only(closure.function.node)]:
-            names.pop(name, None)
-        names.update(matched(parameters, closure.first))
+        names = _around(closure)
+        names.update(matched(positional(closure.function.node), closure.first))
         list(self._statements(closure.function.module, closure.function.node.body, names))
         return names
 
@@ -113,10 +110,8 @@ class Evaluator:
         self, closure: Closure, arguments: Sequence[Value | None], words: Words
     ) -> list[Value]:
         node, module = closure.function.node, closure.function.module
-        names = dict(closure.names)
+        names = _around(closure)
         parameters = positional(node)
-        for name in [*parameters, *named_only(node)]:
-            names.pop(name, None)
         for argument, default in defaults(node):
             if found := self.expression(module, default, {}):
                 names[argument] = found[0]
@@ -360,3 +355,10 @@ class Evaluator:
                 there = self.expression(module, right, names)
                 return compared(op, here, there) if len(here) == len(there) == 1 else None
         return None
+
+
+def _around(closure: Closure) -> dict[str, Value]:
+    """The names that a function encloses, less those that its own parameters hide."""
+    node = closure.function.node
+    hidden = {*positional(node), *named_only(node)}
+    return {name: value for name, value in closure.names.items() if name not in hidden}
