@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from ...analyzers.transports import Transport
+from ...analyzers.transports.local import LocalTransport
 from . import conclude, session
 from .options import Options
 from .precondition import ready
 from .report import Report
-from .transport import LocalTransport, Transport
 
 
 def _silent(_: str) -> None:

@@ -6,11 +6,12 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ...analyzers.transports import Transport
+from ...analyzers.transports.lines import Lines
 from ..errors import FarSideError
 from . import archive
 from .evidence import Evidence
 from .fields import Fields
-from .transport import Running, Transport
 
 MARK = b"ddtree-event "
 # The harness says every few seconds that it lives; starting an interpreter takes longer.
@@ -35,7 +36,7 @@ def evidence_of(
     running = transport.start(command, archive.packed(job))
     evidence = Evidence()
     try:
-        whole = _received(running, evidence, time.monotonic() + timeout, timeout, say)
+        whole = _received(Lines(running), evidence, time.monotonic() + timeout, timeout, say)
     except FarSideError as failure:
         running.close()
         failure.log = running.log()[-TAIL:]
@@ -56,7 +57,7 @@ def evidence_of(
 
 
 def _received(
-    running: Running,
+    lines: Lines,
     evidence: Evidence,
     until: float,
     timeout: float,
@@ -68,7 +69,7 @@ def _received(
         if left <= 0:
             raise _late(f"was not done after {timeout:.0f} seconds", "a larger --timeout")
         try:
-            line = running.line(min(left, SILENCE_SECONDS))
+            line = lines.next(min(left, SILENCE_SECONDS))
         except TimeoutError:
             if left > SILENCE_SECONDS:
                 raise _late(

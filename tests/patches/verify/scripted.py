@@ -25,14 +25,14 @@ class Scripted:
         self.command, self.stdin = command, stdin
         return self
 
-    def line(self, timeout: float) -> bytes | None:
+    def chunk(self, timeout: float) -> bytes | None:
         if not self.lines:
             return None
         found = self.lines.pop(0)
         if found is None:
             self.lines.insert(0, None)
             raise TimeoutError
-        return found
+        return found + b"\n"
 
     def log(self) -> tuple[str, ...]:
         return ("loading", "Traceback: something \x1b[31mbroke")

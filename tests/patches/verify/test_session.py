@@ -95,7 +95,7 @@ def test_an_interrupt_ends_the_target() -> None:
     """Whatever interrupts the near side, the far side is closed."""
 
     class Interrupted(Scripted):
-        def line(self, timeout: float) -> bytes | None:
+        def chunk(self, timeout: float) -> bytes | None:
             raise KeyboardInterrupt
 
     transport = Interrupted([])

@@ -1,8 +1,4 @@
-"""Run one command in a target: bytes go in, lines come out. Here: on this machine.
-
-Whatever carries a verification elsewhere implements these two protocols. The command needs no
-environment, no files and no signals of its own: it reads stdin until it ends, and ends with it.
-"""
+"""Run a command on this machine."""
 
 from __future__ import annotations
 
@@ -14,43 +10,15 @@ import signal
 import subprocess
 import threading
 from collections.abc import Sequence
-from typing import IO, Protocol
+from typing import IO
 
-from ...analyzers.errors import TargetError
+from ..errors import TargetError
+from . import Running
 
 # Longer than the harness needs to end an engine's processes, gently and then not.
 PATIENCE_SECONDS = 20.0
 LOG_LINES = 400
-# Tokens and gaps of many prompts are one line; more than this is nothing that was agreed on.
-MOST_BYTES = 64 << 20
-
-
-class Running(Protocol):
-    """A command that runs."""
-
-    def line(self, timeout: float) -> bytes | None:
-        """The next line of stdout, without its end; None when there are no more.
-
-        Raises:
-            TimeoutError: there is none yet.
-        """
-
-    def log(self) -> tuple[str, ...]:
-        """The last lines of stderr so far."""
-
-    def close(self) -> int:
-        """End stdin, wait until the command has ended, and if need be end it; its exit code."""
-
-
-class Transport(Protocol):
-    """A way to run commands in a target."""
-
-    def start(self, command: Sequence[str], stdin: bytes) -> Running:
-        """Run a command; its stdin gets the bytes and stays open until `close`.
-
-        Raises:
-            TargetError: it cannot be started.
-        """
+MOST_BYTES = 1 << 16
 
 
 class LocalTransport:
@@ -81,24 +49,24 @@ class LocalRunning:
     def __init__(self, process: subprocess.Popen[bytes], stdin: bytes) -> None:
         """Begin to serve them."""
         self._process = process
-        self._lines: queue.Queue[bytes | None] = queue.Queue()
+        self._chunks: queue.Queue[bytes | None] = queue.Queue()
         self._log: collections.deque[str] = collections.deque(maxlen=LOG_LINES)
         assert process.stdin and process.stdout and process.stderr
         self._threads = [
             threading.Thread(target=work, args=args, daemon=True)
             for work, args in (
                 (_feed, (process.stdin, stdin)),
-                (_lines, (process.stdout, self._lines)),
+                (_take, (process.stdout, self._chunks)),
                 (_listen, (process.stderr, self._log)),
             )
         ]
         for thread in self._threads:
             thread.start()
 
-    def line(self, timeout: float) -> bytes | None:
+    def chunk(self, timeout: float) -> bytes | None:
         """See `Running`."""
         try:
-            return self._lines.get(timeout=timeout)
+            return self._chunks.get(timeout=timeout)
         except queue.Empty:
             raise TimeoutError from None
 
@@ -129,14 +97,15 @@ def _feed(stream: IO[bytes], data: bytes) -> None:
         stream.flush()
 
 
-def _lines(stream: IO[bytes], found: queue.Queue[bytes | None]) -> None:
+def _take(stream: IO[bytes], found: queue.Queue[bytes | None]) -> None:
     with stream:
-        while line := stream.readline(MOST_BYTES):
-            found.put(line.rstrip(b"\r\n"))
+        # Whatever is there already, without waiting for more.
+        while data := os.read(stream.fileno(), MOST_BYTES):
+            found.put(data)
     found.put(None)
 
 
 def _listen(stream: IO[bytes], log: collections.deque[str]) -> None:
     with stream:
-        while line := stream.readline(1 << 16):
+        while line := stream.readline(MOST_BYTES):
             log.append(line.decode("utf-8", "replace").rstrip())

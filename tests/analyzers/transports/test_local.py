@@ -15,9 +15,11 @@ from pathlib import Path
 import pytest
 
 from ddtree.analyzers.errors import TargetError
+from ddtree.analyzers.transports import Running
+from ddtree.analyzers.transports.lines import Lines
+from ddtree.analyzers.transports.local import LocalTransport
 from ddtree.patches.verify import archive
 from ddtree.patches.verify.harness import boot
-from ddtree.patches.verify.transport import LocalTransport, Running
 
 # A harness that starts a stubborn grandchild in a process group of its own, and waits.
 STUBBORN = """
@@ -61,7 +63,8 @@ def start(director: str) -> Running:
 
 
 def lines(running: Running) -> Iterator[str]:
-    while (found := running.line(30.0)) is not None:
+    reader = Lines(running)
+    while (found := reader.next(30.0)) is not None:
         yield found.decode()
 
 
@@ -93,7 +96,7 @@ def test_no_line_yet_is_a_timeout() -> None:
     """A caller decides what silence means."""
     running = LocalTransport().start(["sleep", "60"], b"")
     with pytest.raises(TimeoutError):
-        running.line(0.05)
+        Lines(running).next(0.05)
     os.kill(running._process.pid, signal.SIGKILL)  # type: ignore[attr-defined]  # the local one
     assert running.close() != 0
 
@@ -131,10 +134,10 @@ def test_when_the_near_side_is_killed_nothing_stays(folders: Path) -> None:
     """The end of stdin is enough, since a killed process cleans nothing up."""
     near = """
 import sys
-from tests.patches.verify import test_transport
-running = test_transport.start(test_transport.STUBBORN)
-print(running._process.pid, next(test_transport.lines(running)), flush=True)
-running.line(600.0)
+from tests.analyzers.transports import test_local
+running = test_local.start(test_local.STUBBORN)
+print(running._process.pid, next(test_local.lines(running)), flush=True)
+running.chunk(600.0)
 """
     process = subprocess.Popen(
         [sys.executable, "-c", near],
