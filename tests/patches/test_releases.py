@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ddtree.analyzers.errors import ConflictError
-from ddtree.patches import edit, perform
+from ddtree.patches import edit, marks, perform
 from ddtree.patches.perform import Options
 from ddtree.patches.recipe import all_recipes, choose
 from ddtree.patches.runtime.hooks import HANDLERS
@@ -93,7 +93,7 @@ def test_every_hook_is_the_innermost_decorator_of_its_function(version: str) -> 
         was, is_ = decorators(old), decorators(new)
         expected = {name: [*was[name], *filter(None, [hooks.get(name)])] for name in was}
         assert is_ == expected
-        assert edit.unedited(new) == old
+        assert marks.unedited(new) == old
 
 
 def test_a_release_before_the_range_is_refused(tmp_path: Path) -> None:
