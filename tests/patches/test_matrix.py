@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ddtree.analyzers.errors import ConflictError
-from ddtree.patches import edit, perform
+from ddtree.patches import marks, perform
 from ddtree.patches.perform import Options
 from ddtree.patches.plan import Plan
 from ddtree.patches.recipe import Recipe, all_recipes
@@ -111,7 +111,7 @@ def only_hooks_were_added(recipe: Recipe, shared: Path, site: Path) -> None:
         hooks = {anchor.name: f"_ddtree_hook('{anchor.hook}')" for anchor in anchors}
         was, is_ = decorators(old), decorators(new)
         assert is_ == {name: [*was[name], *filter(None, [hooks.get(name)])] for name in was}
-        assert edit.unedited(new) == old
+        assert marks.unedited(new) == old
 
 
 def check_table(version: str, outcome: matrix.Outcome, tree: Path) -> None:
