@@ -37,15 +37,22 @@ def inspect_target(
         DdtreeError: the target cannot be found or read.
     """
     with open_target(target, python=python, progress=progress) as opened:
-        if not cache:
-            return _study(opened, progress)[0]
-        reports = Reports(opened)
-        known = reports.load()
-        if known is not None:
-            return known
-        report, check = _study(opened, progress)
-        reports.save(report, check.digests)
-        return report
+        return inspect_opened(opened, cache=cache, progress=progress)
+
+
+def inspect_opened(
+    opened: Target, *, cache: bool = True, progress: Callable[[str], None] = _silent
+) -> Report:
+    """Prove the same of a target that is open already."""
+    if not cache:
+        return _study(opened, progress)[0]
+    reports = Reports(opened)
+    known = reports.load()
+    if known is not None:
+        return known
+    report, check = _study(opened, progress)
+    reports.save(report, check.digests)
+    return report
 
 
 def _study(target: Target, progress: Callable[[str], None]) -> tuple[Report, RecordCheck]:

@@ -1,0 +1,103 @@
+"""What is sent: a command that finds a Python there, and one line of it that brings our modules."""
+
+from __future__ import annotations
+
+import ast
+import base64
+import json
+import sys
+import zlib
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from .frame import MARK_NONE
+
+_ROOT = Path(__file__).resolve().parents[1]
+_LOADER = Path(__file__).with_name("far") / "loader.py"
+_ENTRY = f"{__package__}.far.answer"
+OLDEST = (3, 8)
+# Where a Python may be besides the PATH, which is short for commands that are no login.
+_ELSEWHERE = (
+    "python3 python python3.14 python3.13 python3.12 python3.11 python3.10 python3.9 python3.8 "
+    "/usr/bin/python3 /usr/local/bin/python3 /opt/*/bin/python3 "
+    '"$HOME"/.venv/bin/python3 "$HOME"/venv/bin/python3'
+)
+# One line: every login shell takes it as one quoted word. Its arguments are the path that was
+# named, a test of the version, what is run, and the token of the reply.
+_FIND = (
+    'p=$1; t=$2; r=$3; k=$4; case $p in "~/"*) p=$HOME/${p#??};; esac; '
+    'if [ -z "$p" ]; then set -- ' + _ELSEWHERE + "; "
+    'elif [ -d "$p" ]; then set -- "$p/bin/python" "$p/bin/python3" ' + _ELSEWHERE + "; "
+    'else set -- "$p"; fi; '
+    'for q; do if command -v "$q" >/dev/null 2>&1; then '
+    'if "$q" -I -S -c "$t" </dev/null >/dev/null 2>&1; then exec "$q" -I -S -c "$r"; fi; '
+    's="$s$q ($("$q" -V 2>&1 </dev/null | head -n 1)); "; fi; done; '
+    f"printf '{MARK_NONE}%s %s\\n' \"$k\" \"$s\"; exit 3"
+)
+_TEST = f"import sys; sys.exit(sys.version_info < {OLDEST})"
+_RUN = "import sys; exec(sys.stdin.buffer.readline())"
+
+
+def command(python: str | None, token: str) -> list[str]:
+    """The command that runs the line which `line` makes, by the Python that is named or found."""
+    return ["sh", "-c", _FIND, "ddtree", python or "", _TEST, _RUN, token]
+
+
+def line(request: Mapping[str, Any]) -> bytes:
+    """One line of Python that loads our modules from itself and answers a request."""
+    full = {**request, "stdlib": sorted(sys.stdlib_module_names)}
+    words = [repr(json.dumps(part)) for part in (_texts(), full)]
+    program = (
+        f"{_LOADER.read_text('utf-8')}\nimport json\n"
+        f"main(json.loads({words[0]}), {_ENTRY!r}, json.loads({words[1]}))\n"
+    )
+    packed = base64.b64encode(zlib.compress(program.encode(), 9)).decode("ascii")
+    return (
+        "import base64, zlib; "
+        f"exec(compile(zlib.decompress(base64.b64decode('{packed}')), '<ddtree>', 'exec'))\n"
+    ).encode("ascii")
+
+
+@cache
+def _texts() -> dict[str, str]:
+    """The modules that the other side needs by name; those of packages end in a dot."""
+    top = _ROOT_PACKAGE.partition(".")[0]
+    found = {f"{top}.": ""}
+    waiting = [_ENTRY]
+    seen: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        path = _path_of(name)
+        if name in seen or path is None:
+            continue
+        seen.add(name)
+        package = path.name == "__init__.py"
+        text = path.read_text("utf-8")
+        found[f"{name}." if package else name] = text
+        parent = name.rpartition(".")[0]
+        waiting.append(parent)
+        waiting += _imported(text, name if package else parent)
+    return found
+
+
+_ROOT_PACKAGE = __package__.rpartition(".")[0]
+
+
+def _path_of(name: str) -> Path | None:
+    if not f"{name}.".startswith(f"{_ROOT_PACKAGE}."):
+        return None
+    stem = _ROOT.joinpath(*name.split(".")[_ROOT_PACKAGE.count(".") + 1 :])
+    paths = (stem.with_name(f"{stem.name}.py"), stem / "__init__.py")
+    return next((path for path in paths if path.is_file()), None)
+
+
+def _imported(text: str, package: str) -> Iterator[str]:
+    """What a module imports of ours as it is loaded, not later and not for type checkers."""
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.ImportFrom) and node.level:
+            parts = package.split(".")
+            base = [*parts[: len(parts) - node.level + 1], *filter(None, [node.module])]
+            yield ".".join(base)
+            yield from (".".join([*base, alias.name]) for alias in node.names)
