@@ -21,6 +21,7 @@ from ..errors import FarSideError
 from ..perform import Applied, Options, Outcome, Planned, Reverted
 from ..recipe import Anchor
 from ..status import Status
+from ..verify.precondition import ready
 from .message import Ready, Said, Sketch, Trouble, decoded
 
 
@@ -85,8 +86,6 @@ def _edit(new: Mapping[str, bytes]) -> Callable[[str, bytes, Sequence[Anchor]], 
 
 
 def _ready(options: Options) -> Ready:
-    from ..verify.precondition import ready
-
     if options.beside is None:
         raise FarSideError("nothing was sent", expected="the runtime's files", hint="ddtree verify")
     with ready(options.target, options.python, options.beside) as found:

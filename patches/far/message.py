@@ -38,10 +38,7 @@ class Sketch:
     @classmethod
     def of(cls, plan: Plan) -> Sketch:
         """The sketch of a plan."""
-        files = tuple(
-            Original(item.file, item.hooks, encoded(item.old))
-            for item in plan.edits
-        )
+        files = tuple(Original(item.file, item.hooks, encoded(item.old)) for item in plan.edits)
         return cls(
             plan.target,
             plan.location,
@@ -116,8 +113,7 @@ def planned(sketch: Sketch, new: dict[str, bytes], installed: dict[str, bytes]) 
         ValueError: a file of the sketch is no base64.
     """
     edits = tuple(
-        FileEdit(item.file, item.hooks, decoded(item.data), new[item.file])
-        for item in sketch.files
+        FileEdit(item.file, item.hooks, decoded(item.data), new[item.file]) for item in sketch.files
     )
     return Plan(
         sketch.target,

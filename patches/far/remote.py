@@ -12,6 +12,7 @@ from ...analyzers.cache import build
 from ...analyzers.errors import ConflictError, DdtreeError, TargetError, UsageError
 from ...analyzers.install.names import printable
 from ...analyzers.remote.ask import Opener
+from ...analyzers.remote.bundle import Program
 from ...analyzers.remote.exchange import PATIENCE_SECONDS, exchange
 from ..bundle import write_bundle
 from ..distribution import distribution
@@ -27,10 +28,13 @@ from ..perform import (
     refuse_another,
 )
 from ..plan import Plan
+from ..recipe import recipe_names
 from ..status import State, Status
 from .message import OLDEST, Ready, Said, Sketch, decoded, encoded, planned
 
-_ENTRY = "patches.far.answer"
+_PROGRAM = Program(
+    "patches.far.answer", tuple(f"patches.recipes.{name}" for name in recipe_names()), OLDEST
+)
 # A change reads, writes and imports; `--check-imports` imports all of vLLM twice.
 _CHANGE_SECONDS = 900.0
 _ERRORS: dict[str, type[DdtreeError]] = {
@@ -190,14 +194,13 @@ def _asked(
     patience = _CHANGE_SECONDS if changes else PATIENCE_SECONDS
     try:
         with far.opener() as transport:
-            head, _ = exchange(
-                transport, far.place, far.python, request, _ENTRY, oldest=OLDEST, patience=patience
+            said = _read(
+                far, exchange(transport, far.place, far.python, request, _PROGRAM, patience).head
             )
     except TargetError as error:
         if changes:
             raise _lost(far, action, error) from error
         raise
-    said = _read(far, head)
     if said.trouble is not None:
         raise _error(far, said)
     return said
