@@ -61,12 +61,14 @@ class Far:
         opener: opens a way there, for each command anew.
         python: what names the environment there, if the user said it.
         shell: the words that run a command there, to be shown before hints.
+        patience: seconds until an answer has to be there; None for what is usual.
     """
 
     place: str
     opener: Opener
     python: str | None = None
     shell: tuple[str, ...] = ()
+    patience: float | None = None
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -191,7 +193,7 @@ def _asked(
         # A change goes on to its end although nobody listens any more.
         "finish": True,
     }
-    patience = _CHANGE_SECONDS if changes else PATIENCE_SECONDS
+    patience = far.patience or (_CHANGE_SECONDS if changes else PATIENCE_SECONDS)
     try:
         with far.opener() as transport:
             said = _read(
