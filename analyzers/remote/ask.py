@@ -80,7 +80,9 @@ def ask(
     if reply.refusal is not None:
         said = reply.refusal
         raise TargetError(
-            f"{place}: {_line(said.found, 4000)}", expected=_line(said.expected), hint=_line(said.hint)
+            f"{place}: {_line(said.found, 4000)}",
+            expected=_line(said.expected),
+            hint=_line(said.hint),
         )
     return Asked(reply, contents, received)
 

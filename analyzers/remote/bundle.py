@@ -34,7 +34,7 @@ _FIND = (
     'for q; do if command -v "$q" >/dev/null 2>&1; then '
     'if "$q" -I -S -c "$t" </dev/null >/dev/null 2>&1; then exec "$q" -I -S -c "$r"; fi; '
     's="$s$q ($("$q" -V 2>&1 </dev/null | head -n 1)); "; fi; done; '
-    f"printf '{MARK_NONE}%s %s\\n' \"$k\" \"$s\"; exit 3"
+    f'printf \'{MARK_NONE}%s %s\\n\' "$k" "$s"; exit 3'
 )
 _TEST = f"import sys; sys.exit(sys.version_info < {OLDEST})"
 _RUN = "import sys; exec(sys.stdin.buffer.readline())"

@@ -21,7 +21,7 @@ Carry = Callable[[Sequence[str], bool, Sequence[str]], Asked]
 _MOST_GUESSES = 3
 
 
-class _Missing(Exception):  # noqa: N818
+class _Missing(Exception):
     """A forked process needs a file that has to be asked for; its parent has to do the work."""
 
 

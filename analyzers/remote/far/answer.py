@@ -14,7 +14,7 @@ from ...scan import Scan, Seen, scan
 from ...targets.local import LocalSite
 from ...targets.source import Source, Target
 from ..frame import framed
-from ..message import Answer, Reply, Refusal
+from ..message import Answer, Refusal, Reply
 from .installs import Found, find
 from .wanted import closure, wanted
 
@@ -95,4 +95,3 @@ def _contents(source: Source, root: Path, paths: list[str], blobs: list[bytes]) 
         contents[path] = len(data)
         blobs.append(data)
     return Reply(contents=contents, broken=broken)
-

@@ -92,9 +92,7 @@ def _named(named: str) -> _Install:
 
 def _opened(install: _Install, running: list[Server]) -> Found:
     name = printable(install.candidate.name)
-    target = local_target(
-        name, install.candidate.environment, install.search, install.places
-    )
+    target = local_target(name, install.candidate.environment, install.search, install.places)
     source = target.source
     if not isinstance(source, DirectorySource):
         raise TypeError("a local target has a folder")
@@ -127,7 +125,7 @@ def _users(install: _Install, running: list[Server]) -> Iterator[int]:
     prefixes = [prefix for prefix in prefixes if is_environment(Path(prefix))]
     folders = tuple(place + os.sep for place in (install.package, *sites, *prefixes))
     for server in running:
-        paths = [*server.mapped, *(os.path.abspath(word) for word in server.command[:2])]
+        paths = [*server.mapped, *server.command[:2]]
         if any(path.startswith(folders) for path in paths):
             yield server.process
 
@@ -150,5 +148,3 @@ def _ambiguous(installs: list[_Install], running: list[Server]) -> DdtreeError:
         expected="one of them after --python",
         hint=f"ddtree inspect host --python {printable(chosen.candidate.name)}",
     )
-
-
