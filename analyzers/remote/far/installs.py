@@ -125,7 +125,7 @@ def _users(install: _Install, running: list[Server]) -> Iterator[int]:
     prefixes = [prefix for prefix in prefixes if is_environment(Path(prefix))]
     folders = tuple(place + os.sep for place in (install.package, *sites, *prefixes))
     for server in running:
-        paths = [*server.mapped, *(os.path.abspath(word) for word in server.command[:2])]
+        paths = [*server.mapped, *server.command[:2]]
         if any(path.startswith(folders) for path in paths):
             yield server.process
 

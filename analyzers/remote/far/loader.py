@@ -88,13 +88,14 @@ def modernise(stdlib: list[str]) -> None:
     vars(sys)["stdlib_module_names"] = frozenset(stdlib)
     if not hasattr(enum, "StrEnum"):
         vars(enum)["StrEnum"] = _TextEnum
-    if sys.version_info[:2] < (3, 10):
+    if sys.hexversion < 0x030A0000:
         vars(dataclasses)["dataclass"] = _without_slots(dataclasses.dataclass)
-    if sys.version_info[:2] < (3, 11):
+    if sys.hexversion < 0x030B0000:
         sys.modules["tomllib"] = _project_reader()
 
 
-class _TextEnum(str, enum.Enum):
+# What this class stands in for is new in Python 3.11.
+class _TextEnum(str, enum.Enum):  # noqa: UP042
     """`enum.StrEnum` as far as it is used."""
 
     __str__ = str.__str__

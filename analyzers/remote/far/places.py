@@ -76,7 +76,7 @@ def candidates(running: list[Server]) -> Iterator[Candidate]:
 def _prefixes(running: list[Server]) -> Iterator[Candidate]:
     """Environments that are told from their files."""
     named = [os.environ.get("VIRTUAL_ENV", ""), os.environ.get("CONDA_PREFIX", "")]
-    named += [os.path.dirname(os.path.dirname(path)) for path in _pythons(running)]
+    named += [str(Path(path).parent.parent) for path in _pythons(running)]
     kept = [str(path) for path in _globbed(Path.home(), _BELOW_HOME)]
     kept += [str(path) for path in _globbed(Path("/"), _BELOW_ROOT)]
     for prefix in dict.fromkeys([*named, *kept]):
@@ -103,17 +103,20 @@ def _pythons(running: list[Server]) -> Iterator[str]:
     """Paths of interpreters: of servers, of this process, and of the PATH."""
     for server in running:
         # The name that it was started by tells its virtual environment, the real path does not.
-        for path in (*server.command[:2], server.executable):
-            folder, name = os.path.split(path)
-            if os.path.isabs(path) and is_file(Path(path)):
-                yield path if name.startswith("python") else os.path.join(folder, "python")
+        for word in (*server.command[:2], server.executable):
+            path = Path(word)
+            if path.is_absolute() and is_file(path):
+                yield str(path if path.name.startswith("python") else path.with_name("python"))
     if sys.executable:
         yield sys.executable
     for folder in os.environ.get("PATH", "").split(os.pathsep):
-        if os.path.isabs(folder):
-            for path in sorted(Path(folder).glob("python3*")):
-                if path.name[7:].replace(".", "").isdecimal() or path.name == "python3":
-                    yield str(path)
+        if Path(folder).is_absolute():
+            yield from (str(path) for path in sorted(Path(folder).glob("python3*")) if _runs(path))
+
+
+def _runs(path: Path) -> bool:
+    version = path.name[len("python3") :]
+    return not version.strip(".0123456789") and is_file(path)
 
 
 def _globbed(root: Path, patterns: tuple[str, ...]) -> Iterator[Path]:

@@ -37,7 +37,7 @@ def servers(proc: Path = _PROC) -> Iterator[Server]:
     """The vLLM processes that may be looked at, but this one, lowest number first."""
     if not is_dir(proc):
         return
-    for number in sorted(int(name) for name in os.listdir(proc) if name.isdecimal()):
+    for number in sorted(int(path.name) for path in proc.iterdir() if path.name.isdecimal()):
         if number != os.getpid():
             server = _server(proc / str(number), number)
             if server is not None:
@@ -50,7 +50,7 @@ def _server(folder: Path, number: int) -> Server | None:
     if not words or not _is_server(command):
         return None
     try:
-        executable = os.readlink(folder / "exe")
+        executable = os.fspath((folder / "exe").resolve(strict=True))
     except OSError:
         executable = ""
     return Server(number, words, executable, tuple(dict.fromkeys(_mapped(folder))))
@@ -59,15 +59,19 @@ def _server(folder: Path, number: int) -> Server | None:
 def _is_server(command: bytes) -> bool:
     """Whether a Python runs vLLM: a script or module of that name, or an engine's new title."""
     first, *rest = command.split(b"\0")
-    if _NAMED.match(os.path.basename(first)):
+    if _NAMED.match(_name(first)):
         return True
-    if b"python" not in os.path.basename(first):
+    if b"python" not in _name(first):
         return False
     words = [word for word in rest if word]
-    named = [os.path.basename(word) for word in words[:1]]
+    named = [_name(word) for word in words[:1]]
     if words[:1] == [b"-m"] or words[1:2] == [b"-m"]:
         named = words[1:3]
     return any(_NAMED.match(word) for word in named)
+
+
+def _name(path: bytes) -> bytes:
+    return path.rpartition(b"/")[2]
 
 
 def _mapped(folder: Path) -> Iterator[str]:

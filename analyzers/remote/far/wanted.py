@@ -37,10 +37,17 @@ _IDLE = re.compile(
     r"|kv_transfer/kv_connector/(?:v1/base|utils))"
     r"|v1/attention/backends/(?:mla|flashinfer|rocm|turboquant|ultraquant))"
 )
+# Followed only where a tree is drafted or verified.
+_ATTENTION = re.compile(
+    r"^vllm/(?:(?:v1/)?attention/(?!ops/(?:flydsl|rocm|turboquant|ultraquant))|v1/pool/|_aiter_ops"
+    r"|model_executor/(?:layers/(?:attention|mamba)/|models/utils)"
+    r"|third_party/flash_linear_attention/).*\.py$"
+)
 # A module of the second hop is carried along where it is no larger than this.
 _SMALL = 24 << 10
 # Beyond this, a second command costs less than carrying what may never be read.
 _MOST_BYTES = 5 << 20
+_MOST_MORE_BYTES = 12 << 20
 
 
 def wanted(target: Target, masks: Iterable[str]) -> list[str]:
@@ -59,19 +66,24 @@ def wanted(target: Target, masks: Iterable[str]) -> list[str]:
     more = dict.fromkeys(path for hop in hops for path in _imported(source, hop))
     small = [path for path in more if _size(source, path) <= _SMALL and not _IDLE.search(path)]
     small.sort(key=lambda path: _size(source, path))
-    found = dict.fromkeys([*core, *hops, *small, *masks])
-    return list(_within(source, found))
+    found = dict.fromkeys([*core, *hops, *small])
+    if not target.siblings:
+        return list(_within(source, [*found, *masks], _MOST_BYTES))
+    # It was edited, most probably to verify trees.
+    more = dict.fromkeys([*found, *masks, *(path for path in paths if _ATTENTION.search(path))])
+    return list(_within(source, more, _MOST_MORE_BYTES))
 
 
 def closure(source: Source, paths: Iterable[str]) -> list[str]:
-    """The paths and what they import, directly or not, nearest first and up to the same size."""
+    """The paths, all about attention, and what those import, directly or not, nearest first."""
     found = dict.fromkeys(paths)
     waiting = list(found)
+    found.update((path, None) for path in source.files() if _ATTENTION.search(path))
     while waiting:
         near = dict.fromkeys(hop for path in waiting for hop in _imported(source, path))
         waiting = [path for path in near if path not in found]
         found.update(dict.fromkeys(waiting))
-    return list(_within(source, found))
+    return list(_within(source, found, _MOST_MORE_BYTES))
 
 
 def _imported(source: Source, path: str) -> Iterator[str]:
@@ -90,11 +102,11 @@ def _files(source: Source, module: str) -> Iterator[str]:
     yield from (path for path in (f"{stem}.py", f"{stem}/__init__.py") if path in source.files())
 
 
-def _within(source: Source, paths: Iterable[str]) -> Iterator[str]:
+def _within(source: Source, paths: Iterable[str], most: int) -> Iterator[str]:
     total = 0
     for path in paths:
         total += _size(source, path)
-        if total <= _MOST_BYTES:
+        if total <= most:
             yield path
 
 

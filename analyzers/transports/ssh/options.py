@@ -63,6 +63,11 @@ class HostOptions:
         return host if self.port == 22 else f"[{host}]:{self.port}"
 
     @property
+    def known_elsewhere_as(self) -> str:
+        """The name that files list for the usual port; ssh takes its key on any other, too."""
+        return (self.key_alias or self.host).lower()
+
+    @property
     def shown(self) -> str:
         """The host in messages."""
         host = printable(self.host)
