@@ -28,11 +28,12 @@ SMALL = {"max_num_seqs": 4, "max_num_batched_tokens": 112}
 
 
 @pytest.fixture(scope="module")
-def run_v2(run: Run) -> Run:
+def run_v2(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Runs cases on the V2 model runner."""
+    standin = interpreter.write(tmp_path_factory.mktemp("interpreter") / "standin")
 
     def start(cases: dict[str, runs.Case], **variables: str) -> dict[str, Any]:
-        path = f"{runs.HERE}:{interpreter.PATH}"
+        path = f"{runs.HERE}:{standin}"
         return run(cases, PYTHONPATH=path, **interpreter.ENVIRONMENT, **variables)
 
     return start
@@ -159,9 +160,9 @@ def test_sampled_requests_draw_what_they_draw_without_speculation(
     drafter = {**runs.dflash(), **runs.trees(24)}
     results = run_v2(
         {
-            "plain": case(one),
-            "tree": case(one, **drafter),
-            "ahead": case(one, changes=("asynchronous",), **drafter),
+            "plain": case(one, changes=("torch_top_k",)),
+            "tree": case(one, changes=("torch_top_k",), **drafter),
+            "ahead": case(one, changes=("torch_top_k", "asynchronous"), **drafter),
         }
     )
     truth = runs.tokens(results["plain"]["passes"][0])
