@@ -20,6 +20,7 @@ from ddtree.patches.runtime.batch import Batch
 from ddtree.patches.runtime.config import Settings
 from ddtree.patches.runtime.counters import Counters
 from ddtree.patches.runtime.engine import Engine
+from ddtree.patches.runtime.kernels.tree.attention import tree_attention
 from ddtree.patches.runtime.pending import Drafted
 from ddtree.patches.runtime.prepare import begin
 
@@ -113,7 +114,7 @@ class Step:
 @pytest.fixture
 def by_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     """The runtime picks the form by the device; here it is always the Triton kernel."""
-    kernel = functools.partial(attention.tree_attention, form="kernel", num_splits=2)
+    kernel = functools.partial(tree_attention, form="kernel", num_splits=2)
     monkeypatch.setattr(attention, "tree_attention", kernel)
 
 

@@ -221,6 +221,8 @@ def _with_trees(job: Job, budget: int, *, chain: bool, gpu: bool) -> dict[str, A
         # What the runtime asks for; the stock chain keeps its own, better settings.
         settings["allow_untested_device"] = True
         found["compilation_config"] = {"cudagraph_mode": "PIECEWISE"}
+        if not {"attention_backend", "attention_config"} & set(job["engine"]):
+            found["attention_backend"] = "TRITON_ATTN"
         if job["runner"] == "v1":
             found["async_scheduling"] = False
     return found

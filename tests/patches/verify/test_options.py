@@ -190,9 +190,13 @@ def test_settings_of_engines(tmp_path: Path) -> None:
     assert not any("enforce_eager" in one.engine for one in gpu.values())
     tree = gpu["tree"].engine
     assert tree["compilation_config"] == {"cudagraph_mode": "PIECEWISE"}
+    assert tree["attention_backend"] == "TRITON_ATTN"
+    given = {"attention_config": {"backend": "FLASH_ATTN"}}
+    chosen = plan.cases(job(runner="v1", engine=given), tmp_path, [5], gpu=True)
+    assert not any("attention_backend" in one.engine for one in chosen)
     assert tree["additional_config"]["ddtree"]["allow_untested_device"] is True
     assert tree["async_scheduling"] is gpu["plain"].engine["async_scheduling"] is False
-    assert "compilation_config" not in gpu["chain"].engine
+    assert not {"compilation_config", "attention_backend"} & set(gpu["chain"].engine)
     own = job(model="m", method="ngram", engine={"max_num_seqs": 3})
     assert all(one.engine["max_num_seqs"] == 3 for one in plan.cases(own, tmp_path, [5], gpu=True))
 
