@@ -39,6 +39,13 @@ class Method(enum.StrEnum):
     NGRAM = "ngram"
 
 
+class Runner(enum.StrEnum):
+    """vLLM's model runners."""
+
+    V1 = "v1"
+    V2 = "v2"
+
+
 class Dtype(enum.StrEnum):
     """Types of the target's weights."""
 
@@ -116,6 +123,14 @@ LevelOption = Annotated[
         "--level", help="Run this level; may be repeated. Nothing: all.", show_default=False
     ),
 ]
+RunnerOption = Annotated[
+    Runner | None,
+    typer.Option(
+        "--runner",
+        help="vLLM's model runner; nothing: the one that the target takes by itself. Without a "
+        "GPU, v2 runs under Triton's interpreter, which takes many minutes.",
+    ),
+]
 SeedOption = Annotated[int, typer.Option("--seed", help="Of random trees and prompts.")]
 EngineOption = Annotated[
     str | None,
@@ -142,6 +157,7 @@ def verify(
     prompts: PromptsOption = None,
     dtype: DtypeOption = None,
     level: LevelOption = None,
+    runner: RunnerOption = None,
     seed: SeedOption = 1,
     engine: EngineOption = None,
     timeout: TimeoutOption = 1800,
@@ -169,6 +185,7 @@ def verify(
         prompts=prompts,
         dtype=dtype,
         levels=tuple(level or Level),
+        runner=runner,
         seed=seed,
         engine=_engine(engine),
         timeout=timeout,
