@@ -22,7 +22,7 @@ from ..perform import Applied, Options, Outcome, Planned, Reverted
 from ..recipe import Anchor
 from ..status import Status
 from ..verify.precondition import ready
-from .message import Ready, Said, Sketch, Trouble, decoded
+from .message import Said, Sketch, Trouble, Verifiable, decoded
 
 
 def reply(request: dict[str, Any]) -> bytes:
@@ -85,8 +85,8 @@ def _edit(new: Mapping[str, bytes]) -> Callable[[str, bytes, Sequence[Anchor]], 
     return edit
 
 
-def _ready(options: Options) -> Ready:
+def _ready(options: Options) -> Verifiable:
     if options.beside is None:
         raise FarSideError("nothing was sent", expected="the runtime's files", hint="ddtree verify")
     with ready(options.target, options.python, options.beside) as found:
-        return Ready(str(found.python), str(found.site), found.status, found.modules)
+        return Verifiable(str(found.python), str(found.site), found.status, found.modules)

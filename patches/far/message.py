@@ -52,8 +52,8 @@ class Sketch:
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
-    """A patched install whose interpreter may run a verification; see `verify.precondition`."""
+class Verifiable:
+    """A patched install whose interpreter may run a verification; see `precondition.Ready`."""
 
     python: str
     site: str
@@ -88,7 +88,7 @@ class Said:
     sketch: Sketch | None = None
     notes: tuple[str, ...] | None = None
     sentence: str | None = None
-    ready: Ready | None = None
+    ready: Verifiable | None = None
     trouble: Trouble | None = None
 
 

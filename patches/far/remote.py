@@ -30,7 +30,8 @@ from ..perform import (
 from ..plan import Plan
 from ..recipe import recipe_names
 from ..status import State, Status
-from .message import OLDEST, Ready, Said, Sketch, decoded, encoded, planned
+from ..verify.precondition import Ready
+from .message import OLDEST, Said, Sketch, decoded, encoded, planned
 
 _PROGRAM = Program(
     "patches.far.answer", tuple(f"patches.recipes.{name}" for name in recipe_names()), OLDEST
@@ -139,11 +140,14 @@ def ready(far: Far) -> Ready:
 
     Raises:
         ConflictError: it is not patched, or not as the patch left it.
+        TargetError: it cannot be reached, or no interpreter runs it.
     """
-    said = _asked(far, "ready", Options())
-    if said.ready is None:
+    found = _asked(far, "ready", Options()).ready
+    if found is None:
         raise _garbage(far)
-    return replace(said.ready, status=_named(far, said.ready.status))
+    status = _named(far, found.status)
+    words = shlex.join(far.words)
+    return Ready(words, Path(found.python), Path(found.site), status, found.modules)
 
 
 def _looked(far: Far, options: Options) -> Plan | Status:
