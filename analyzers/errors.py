@@ -4,7 +4,10 @@ DdtreeError                 what was found, what was expected, one command to ru
 |-- UsageError         2    the command line does not make sense
 |-- TargetError        3    the target is missing, unreachable or not a vLLM
 |   |-- ArchiveError  3    an archive is damaged, foreign or hostile
-|   `-- FetchError     3    a requirement could not be downloaded
+|   |-- FetchError    3    a requirement could not be downloaded
+|   `-- UnreachableError  3    the way to another machine or into a container is closed
+|       |-- HostKeyError  3    nobody vouches for the key of a host
+|       `-- LoginError    3    a host lets nobody in with what there is
 `-- ConflictError      4    the target is not in the state that a change expects
 """
 
@@ -49,6 +52,18 @@ class ArchiveError(TargetError):
 
 class FetchError(TargetError):
     """A requirement could not be downloaded."""
+
+
+class UnreachableError(TargetError):
+    """The way to another machine or into a container is closed, or broke."""
+
+
+class HostKeyError(UnreachableError):
+    """Nobody vouches for the key of a host."""
+
+
+class LoginError(UnreachableError):
+    """A host lets nobody in with the keys and words there are."""
 
 
 class ConflictError(DdtreeError):

@@ -1,0 +1,34 @@
+"""How a user wants other machines to be reached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+
+def _silent(_: str) -> None:
+    """News that nobody wants to hear."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What holds for every address of a run.
+
+    Args:
+        transport: who speaks ssh: the library, or the ssh program.
+        accept_new: trust the key of a host that is not known yet, and remember it.
+        sudo: run everything as root, through `sudo -n`.
+        timeout: seconds from the first byte until the last command has to be done; None for no
+            such limit. Each step of a connection has limits of its own.
+        ssh_config: the only ssh configuration to read; the user's and the machine's when None.
+        say: takes sentences that a user should see, such as which key was accepted.
+    """
+
+    transport: Literal["paramiko", "openssh"] = "paramiko"
+    accept_new: bool = False
+    sudo: bool = False
+    timeout: float | None = None
+    ssh_config: Path | None = None
+    say: Callable[[str], None] = _silent
