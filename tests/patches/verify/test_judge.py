@@ -15,7 +15,6 @@ from ddtree.patches.status import State, Status
 from ddtree.patches.verify import conclude
 from ddtree.patches.verify.evidence import Evidence
 from ddtree.patches.verify.fields import Fields
-from ddtree.patches.verify.harness import plan
 from ddtree.patches.verify.judge.cost import sign_test
 from ddtree.patches.verify.judge.tokens import Divergence, Rule
 from ddtree.patches.verify.options import Options
@@ -312,39 +311,6 @@ def test_a_vllm_that_serves_nothing_is_an_error() -> None:
         judged([*events, failed("plain")])
     with pytest.raises(FarSideError, match="could not be asked what is installed: ValueError"):
         judged([failed("imports")])
-
-
-def test_a_v2_runner_without_triton_is_an_error_that_names_the_other() -> None:
-    """Nothing that could be done to the patch helps."""
-    events = [scripted.facts(), scripted.checks("imports", "vllm.config.vllm")]
-    reason = f"RuntimeError: {plan.NO_TRITON} (No module named 'triton')"
-    with pytest.raises(FarSideError, match="needs Triton, which cannot be imported") as caught:
-        judged([*events, {"kind": "failed", "part": "engines", "reason": reason}])
-    assert caught.value.hint.endswith("--runner v1")
-    unknown = {"kind": "failed", "part": "imports", "reason": "ValueError: no such model"}
-    with pytest.raises(FarSideError, match="no such model"):
-        judged([*events, unknown], Options(model="m", drafter="d"))
-
-
-def test_the_report_names_the_runner_of_the_engines() -> None:
-    """What vLLM took, unless it was asked for; nothing where no engine ran."""
-    subject = judged(good()).subject
-    assert (subject.runner, subject.runner_asked, subject.interpreted) == ("v1", False, False)
-    v2 = [scripted.runner("v2") if event["kind"] == "runner" else event for event in good()]
-    subject = judged(v2, Options(runner="v2")).subject
-    assert (subject.runner, subject.runner_asked) == ("v2", True)
-    none = [scripted.checks("L1", "walk"), scripted.facts(), scripted.checks("imports", "a")]
-    assert judged(none, Options(levels=("L1",))).subject.runner is None
-
-
-def test_the_interpreter_measures_nothing() -> None:
-    """Levels are judged as always; whether a tree pays is not said."""
-    told = scripted.runner("v2", interpreted=True)
-    events = [told if event["kind"] == "runner" else event for event in good()]
-    report = judged(events)
-    assert report.verdict == Verdict.PASSED
-    assert report.pays == Pays.NOT_MEASURED
-    assert "Triton's interpreter" in report.sentence
 
 
 def test_another_vllm_is_a_conflict() -> None:
