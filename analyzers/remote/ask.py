@@ -79,12 +79,16 @@ def ask(
     reply, contents = _opened(body, place)
     if reply.refusal is not None:
         said = reply.refusal
-        raise TargetError(
+        raise RefusedError(
             f"{place}: {_line(said.found, 4000)}",
             expected=_line(said.expected),
             hint=_line(said.hint),
         )
     return Asked(reply, contents, received)
+
+
+class RefusedError(TargetError):
+    """The other side says why it has no answer; its hint is a command for there."""
 
 
 class _EndedError(Exception):

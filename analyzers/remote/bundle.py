@@ -19,36 +19,38 @@ _LOADER = Path(__file__).with_name("far") / "loader.py"
 _ENTRY = f"{__package__}.far.answer"
 OLDEST = (3, 8)
 # Where a Python may be besides the PATH, which is short for commands that are no login.
-_ELSEWHERE = (
+ELSEWHERE = (
     "python3 python python3.14 python3.13 python3.12 python3.11 python3.10 python3.9 python3.8 "
     "/usr/bin/python3 /usr/local/bin/python3 /opt/*/bin/python3 "
     '"$HOME"/.venv/bin/python3 "$HOME"/venv/bin/python3'
 )
-# One line: every login shell takes it as one quoted word. Its arguments are the path that was
-# named, a test of the version, what is run, and the token of the reply.
+# One line: every login shell takes it as one quoted word. `ELSEWHERE` stands in the place of `@`.
+# Its arguments are the path that was named, a test of the version, what is run, and the token of
+# the reply.
 _FIND = (
     'p=$1; t=$2; r=$3; k=$4; case $p in "~/"*) p=$HOME/${p#??};; esac; '
-    'if [ -z "$p" ]; then set -- ' + _ELSEWHERE + "; "
-    'elif [ -d "$p" ]; then set -- "$p/bin/python" "$p/bin/python3" ' + _ELSEWHERE + "; "
+    'if [ -z "$p" ]; then set -- @; '
+    'elif [ -d "$p" ]; then set -- "$p/bin/python" "$p/bin/python3" @; '
     'else set -- "$p"; fi; '
     'for q; do if command -v "$q" >/dev/null 2>&1; then '
     'if "$q" -I -S -c "$t" </dev/null >/dev/null 2>&1; then exec "$q" -I -S -c "$r"; fi; '
     's="$s$q ($("$q" -V 2>&1 </dev/null | head -n 1)); "; fi; done; '
     f'printf \'{MARK_NONE}%s %s\\n\' "$k" "$s"; exit 3'
 )
-_TEST = f"import sys; sys.exit(sys.version_info < {OLDEST})"
+TEST = f"import sys; sys.exit(sys.version_info < {OLDEST})"
 _RUN = "import sys; exec(sys.stdin.buffer.readline())"
 
 
 def command(python: str | None, token: str) -> list[str]:
     """The command that runs the line which `line` makes, by the Python that is named or found."""
-    return ["sh", "-c", _FIND, "ddtree", python or "", _TEST, _RUN, token]
+    words = _FIND.replace("@;", f"{ELSEWHERE};")
+    return ["sh", "-c", words, "ddtree", python or "", TEST, _RUN, token]
 
 
 def line(request: Mapping[str, Any]) -> bytes:
     """One line of Python that loads our modules from itself and answers a request."""
     full = {**request, "stdlib": sorted(sys.stdlib_module_names)}
-    words = [repr(json.dumps(part)) for part in (_texts(), full)]
+    words = [repr(json.dumps(part)) for part in (texts(), full)]
     program = (
         f"{_LOADER.read_text('utf-8')}\nimport json\n"
         f"main(json.loads({words[0]}), {_ENTRY!r}, json.loads({words[1]}))\n"
@@ -61,7 +63,7 @@ def line(request: Mapping[str, Any]) -> bytes:
 
 
 @cache
-def _texts() -> dict[str, str]:
+def texts() -> dict[str, str]:
     """The modules that the other side needs by name; those of packages end in a dot."""
     top = _ROOT_PACKAGE.partition(".")[0]
     found = {f"{top}.": ""}
