@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+import pkgutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..analyzers.errors import ConflictError
 from ..analyzers.install.names import dotted_name
-from . import edit, hints
+from . import hints
 from .journal import Journal
+from .marks import confine
 from .place import Place
 from .plan import Plan
 from .undo import runtime_changes
 
-_PROBE = Path(__file__).with_name("probe.py")
+_PROBE = "probe.py"
 _TIMEOUT = 120
 # vLLM itself, torch and all that they pull in, from a cold disk.
 _IMPORT_TIMEOUT = 600
@@ -35,7 +37,7 @@ def check(plan: Plan, journal: Journal, place: Place, *, imports: bool = False) 
         data = place.real(item.file).read_bytes()
         if data != item.new:
             raise _wrong(f"{item.file} is not what was written", place)
-        edit.confine(item.file, item.old, data, len(item.hooks))
+        confine(item.file, item.old, data, len(item.hooks))
     changed = runtime_changes(journal, place)
     if changed:
         raise _wrong(f"not what was written: {', '.join(changed)}", place)
@@ -77,7 +79,7 @@ def _asked(python: Path, place: Place, wanted: Mapping[str, Sequence[str]]) -> t
     limit = _IMPORT_TIMEOUT if wanted["modules"] else _TIMEOUT
     try:
         done = subprocess.run(
-            [str(python), "-I", "-B", str(_PROBE), str(place.site), json.dumps(wanted)],
+            [str(python), "-I", "-B", "-c", _probe(), str(place.site), json.dumps(wanted)],
             capture_output=True,
             stdin=subprocess.DEVNULL,
             timeout=limit,
@@ -98,6 +100,11 @@ def _asked(python: Path, place: Place, wanted: Mapping[str, Sequence[str]]) -> t
     if answer["missing"]:
         return (f"{python} has no {answer['missing']}, so the runtime was not imported.",)
     return ()
+
+
+def _probe() -> str:
+    # Through the loader: this package may have come here in an archive.
+    return (pkgutil.get_data(__package__, _PROBE) or b"").decode()
 
 
 def _answer(text: str) -> dict[str, str] | None:

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from packaging.version import InvalidVersion, Version
 
 from ..analyzers.errors import ConflictError
+from .errors import AnchorError
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,15 @@ def combined(recipes: Sequence[Recipe]) -> Recipe:
 def hooked_files(recipes: Iterable[Recipe]) -> tuple[str, ...]:
     """Every file that any recipe edits, sorted."""
     return tuple(sorted({anchor.file for recipe in recipes for anchor in recipe.anchors}))
+
+
+def missing(anchor: Anchor, count: int) -> AnchorError:
+    """The refusal for an anchor that is not there exactly once."""
+    return AnchorError(
+        f"{anchor.file}: {anchor.name} is defined {count} times",
+        expected=f"exactly 1 definition to hook {anchor.hook} into",
+        hint="ddtree inspect host",
+    )
 
 
 def _refusal(found: str, recipes: Sequence[Recipe]) -> ConflictError:

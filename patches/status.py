@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from ..analyzers.errors import ConflictError
 from ..analyzers.install.check import RecordCheck
 from ..analyzers.targets.source import Target
-from . import edit, journal
+from . import journal
 from .distribution import PACKAGE
 from .journal import Journal
+from .marks import MARK, unedited
 from .place import Place
 from .plan import Identity, foreign_edits, identity_of, sha256
 from .recipe import all_recipes, choose, hooked_files
@@ -134,8 +135,8 @@ def _files(target: Target, place: Place, found: Journal | None) -> dict[str, Fil
     for file in hooked_files(all_recipes()):
         if file in target.source.files():
             data = target.source.read(file)
-            states[file] = FileState.PATCHED if edit.MARK in data else FileState.STOCK
-            if foreign_edits({file: edit.unedited(data)}, target.record):
+            states[file] = FileState.PATCHED if MARK in data else FileState.STOCK
+            if foreign_edits({file: unedited(data)}, target.record):
                 states[file] = FileState.CHANGED
     return states
 
