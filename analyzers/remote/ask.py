@@ -20,6 +20,10 @@ PROBE = Program("analyzers.remote.far.answer")
 Opener = Callable[[], AbstractContextManager[Transport]]
 
 
+class RefusedError(TargetError):
+    """The other side says why it has no answer; its hint is a command for there."""
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """A reply with the contents that it carries, by path, and how many bytes came for it."""
@@ -52,7 +56,7 @@ def ask(
     asked = _asked(exchange(transport, place, python, request, PROBE, patience), place)
     if asked.reply.refusal is not None:
         said = asked.reply.refusal
-        raise TargetError(
+        raise RefusedError(
             f"{place}: {one_line(said.found, 4000)}",
             expected=one_line(said.expected),
             hint=one_line(said.hint),

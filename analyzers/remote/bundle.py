@@ -22,17 +22,18 @@ _TRAVELS = (_TOP, "packaging")
 _LOADER = Path(__file__).with_name("far") / "loader.py"
 OLDEST = (3, 8)
 # Where a Python may be besides the PATH, which is short for commands that are no login.
-_ELSEWHERE = (
+ELSEWHERE = (
     "python3 python python3.14 python3.13 python3.12 python3.11 python3.10 python3.9 python3.8 "
     "/usr/bin/python3 /usr/local/bin/python3 /opt/*/bin/python3 "
     '"$HOME"/.venv/bin/python3 "$HOME"/venv/bin/python3'
 )
-# One line: every login shell takes it as one quoted word. Its arguments are the path that was
-# named, a test of the version, what is run, and the token of the reply.
+# One line: every login shell takes it as one quoted word. `ELSEWHERE` stands in the place of `@`.
+# Its arguments are the path that was named, a test of the version, what is run, and the token of
+# the reply.
 _FIND = (
     'p=$1; t=$2; r=$3; k=$4; case $p in "~/"*) p=$HOME/${p#??};; esac; '
-    'if [ -z "$p" ]; then set -- ' + _ELSEWHERE + "; "
-    'elif [ -d "$p" ]; then set -- "$p/bin/python" "$p/bin/python3" ' + _ELSEWHERE + "; "
+    'if [ -z "$p" ]; then set -- @; '
+    'elif [ -d "$p" ]; then set -- "$p/bin/python" "$p/bin/python3" @; '
     'else set -- "$p"; fi; '
     'for q; do if command -v "$q" >/dev/null 2>&1; then '
     'if "$q" -I -S -c "$t" </dev/null >/dev/null 2>&1; then exec "$q" -I -S -c "$r"; fi; '
@@ -59,14 +60,19 @@ class Program:
 
 def command(python: str | None, token: str, oldest: tuple[int, int] = OLDEST) -> list[str]:
     """The command that runs the line which `line` makes, by the Python that is named or found."""
-    test = f"import sys; sys.exit(sys.version_info < {oldest})"
-    return ["sh", "-c", _FIND, "ddtree", python or "", test, _RUN, token]
+    words = _FIND.replace("@;", f"{ELSEWHERE};")
+    return ["sh", "-c", words, "ddtree", python or "", test(oldest), _RUN, token]
+
+
+def test(oldest: tuple[int, ...] = OLDEST) -> str:
+    """A program that fails where Python is too old."""
+    return f"import sys; sys.exit(sys.version_info < {oldest})"
 
 
 def line(request: Mapping[str, Any], program: Program) -> bytes:
     """One line of Python that loads our modules from itself and answers a request."""
     full = {**request, "stdlib": sorted(sys.stdlib_module_names)}
-    words = [repr(json.dumps(part)) for part in (_texts(program), full)]
+    words = [repr(json.dumps(part)) for part in (texts(program), full)]
     text = (
         f"{_LOADER.read_text('utf-8')}\nimport json\n"
         f"main(json.loads({words[0]}), {f'{_TOP}.{program.entry}'!r}, json.loads({words[1]}))\n"
@@ -79,7 +85,7 @@ def line(request: Mapping[str, Any], program: Program) -> bytes:
 
 
 @cache
-def _texts(program: Program) -> dict[str, str]:
+def texts(program: Program) -> dict[str, str]:
     """The modules that the other side needs by name; those of packages end in a dot."""
     found: dict[str, str] = {}
     waiting = [f"{_TOP}.{name}" for name in (program.entry, *program.more)]

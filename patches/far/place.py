@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ...analyzers.transports.address import Address, SshAddress, parse_address
+from ...analyzers.remote.reach import there
+from ...analyzers.transports.address import parse_address
 from ...analyzers.transports.open import open_transport
 from ...analyzers.transports.settings import Settings
 from .remote import Far
@@ -20,7 +21,7 @@ def far_of(target: str, python: str | None, settings: Settings) -> Far:
         UsageError: the address makes no sense.
     """
     address = parse_address(target)
-    shell = _shell(address)
+    shell = tuple(there(address))
     return Far(
         target,
         lambda: open_transport(address, settings),
@@ -28,13 +29,3 @@ def far_of(target: str, python: str | None, settings: Settings) -> Far:
         (*shell, "sudo", "-n") if settings.sudo else shell,
         settings.timeout,
     )
-
-
-def _shell(address: Address) -> tuple[str, ...]:
-    """The words before a command that a person runs there."""
-    if not isinstance(address, SshAddress):
-        from ...analyzers.transports.container import prefix
-
-        return prefix(address)
-    port = ("-p", str(address.port)) if address.port else ()
-    return ("ssh", *port, f"{address.user}@{address.host}" if address.user else address.host)

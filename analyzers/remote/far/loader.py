@@ -112,11 +112,12 @@ def _without_slots(original: Any) -> Any:
 def _project_reader() -> types.ModuleType:
     """A stand-in for `tomllib` that reads the texts of the `[project]` table alone."""
     module = types.ModuleType("tomllib")
-    vars(module).update(loads=_project, TOMLDecodeError=ValueError)
+    vars(module).update(loads=project, TOMLDecodeError=ValueError)
     return module
 
 
-def _project(text: str) -> dict[str, dict[str, str]]:
+def project(text: str) -> dict[str, dict[str, str]]:
+    """The texts of the `[project]` table of a pyproject.toml."""
     table: dict[str, str] = {}
     inside = False
     for raw in text.splitlines():

@@ -36,7 +36,7 @@ _BELOW_HOME = (
     ".local/pipx/venvs/*",
     ".local/share/pipx/venvs/*",
 )
-_BELOW_ROOT = (
+BELOW_ROOT = (
     ".venv",
     "venv",
     "opt/*",
@@ -78,7 +78,7 @@ def _prefixes(running: list[Server]) -> Iterator[Candidate]:
     named = [os.environ.get("VIRTUAL_ENV", ""), os.environ.get("CONDA_PREFIX", "")]
     named += [str(Path(path).parent.parent) for path in _pythons(running)]
     kept = [str(path) for path in _globbed(Path.home(), _BELOW_HOME)]
-    kept += [str(path) for path in _globbed(Path("/"), _BELOW_ROOT)]
+    kept += [str(path) for path in _globbed(Path("/"), BELOW_ROOT)]
     for prefix in dict.fromkeys([*named, *kept]):
         if prefix and is_environment(Path(prefix)):
             yield Candidate(prefix, environment_of(Path(prefix)))

@@ -79,15 +79,13 @@ def test_every_fact_about_an_environment_is_the_same(tmp_path: Path) -> None:
     """Edits, a missing and an extra file, a plug-in, an unreadable file, a second install."""
     prefix = tmp_path / "env"
     site = installs.environment(prefix)
-    files = installs.installed("vllm", "1.2.3", mini.files(CHAIN))
-    broken = b"def broken(:\n"
-    installs.write(site, files)
+    installs.installed(site, files=mini.files(CHAIN))
     installs.write(
         site,
         {
             "vllm/v1/sample/sampler.py": "import torch\n",
             "vllm/v1/extra.py": "import beside\n",
-            "vllm/v1/worker/broken.py": broken,
+            "vllm/v1/worker/broken.py": "def broken(:\n",
             "beside/__init__.py": "from . import more\n",
             "beside/more.py": "def f():\n    return 1\n",
             "plug/__init__.py": "def register():\n    import vllm.v1.worker.gpu_model_runner\n",

@@ -187,7 +187,7 @@ def test_garbage_instead_of_a_reply(far: Box) -> None:
 
 def test_what_is_sent_is_what_runs_here() -> None:
     """Texts of files, none of libcst, and syntax that Python 3.10 reads."""
-    texts = bundle._texts(remote._PROGRAM)
+    texts = bundle.texts(remote._PROGRAM)
     names = {name.rstrip(".") for name in texts}
     assert {"ddtree.patches.apply", "ddtree.patches.recipes.v1", "packaging.version"} <= names
     assert not {"ddtree.patches.edit", "libcst"} & names
