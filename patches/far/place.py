@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ...analyzers.install.names import printable
 from ...analyzers.remote.reach import there
 from ...analyzers.transports.address import parse_address
 from ...analyzers.transports.open import open_transport
@@ -21,11 +22,10 @@ def far_of(target: str, python: str | None, settings: Settings) -> Far:
         UsageError: the address makes no sense.
     """
     address = parse_address(target)
-    shell = tuple(there(address))
     return Far(
-        target,
+        printable(target),
         lambda: open_transport(address, settings),
         python,
-        (*shell, "sudo", "-n") if settings.sudo else shell,
+        tuple(there(address)),
         settings.timeout,
     )

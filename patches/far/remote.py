@@ -221,8 +221,8 @@ def _read(far: Far, head: Any) -> Said:
 
 
 def _named(far: Far, found: _Named) -> _Named:
-    """With the name that the user knows it by."""
-    return replace(found, target=far.place)
+    """With the names that the user knows it by."""
+    return replace(found, target=far.place, python=far.python)
 
 
 def _error(far: Far, said: Said) -> DdtreeError:

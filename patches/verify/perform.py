@@ -32,7 +32,7 @@ def verify(
     Args:
         options: what to do.
         say: takes sentences about what is being done.
-        far: where the target is, if it is not on this machine; then `options` names none.
+        far: where the target is, if it is not on this machine; `options` only names it then.
 
     Raises:
         UsageError: the options do not make sense.

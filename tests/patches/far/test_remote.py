@@ -47,7 +47,7 @@ def test_the_plan_is_the_one_that_is_made_there(far: Box, state: Path) -> None:
     found = planned(far)
     assert found.diff == local.plan.diff
     assert found.id == local.plan.id
-    assert found == replace(local.plan, target="user@box")
+    assert found == replace(local.plan, target="user@box", python=far.far.python)
     assert far.snapshot() == before
     assert not state.exists()
 
