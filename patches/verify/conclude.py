@@ -10,7 +10,7 @@ from ...analyzers.errors import ConflictError
 from ..errors import FarSideError
 from .evidence import Evidence, Facts
 from .harness.plan import NO_TRITON
-from .judge import cost, levels
+from .judge import cost, greedy, levels
 from .judge.tokens import rule_of
 from .options import Options
 from .precondition import Ready
@@ -46,7 +46,9 @@ def report(
     verdict = _verdict(judged, importable=importable)
     l5 = next(level.outcome for level in judged if level.level == "L5")
     subject = _subject(options, found, job, facts, evidence)
-    pays, sentence = cost.pays(costs, l5, evidence, *_where(subject, options, evidence))
+    wrong = truth is not None and rule is not None and greedy.wrong(evidence, truth, rule)
+    where, limits = _where(subject, options, evidence)
+    pays, sentence = cost.pays(costs, l5, evidence, where, limits, wrong=wrong)
     return Report(
         tool_version=__version__,
         subject=subject,
