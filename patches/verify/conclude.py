@@ -8,6 +8,7 @@ from typing import Any
 from ... import __version__
 from ...analyzers.errors import ConflictError
 from ..errors import FarSideError
+from ..status import State
 from .evidence import Evidence, Facts
 from .harness.plan import NO_TRITON
 from .judge import cost, greedy, levels
@@ -149,6 +150,11 @@ def _where(subject: Subject, options: Options, evidence: Evidence) -> tuple[str,
 
 def _notes(found: Ready) -> tuple[str, ...]:
     notes = found.status.notes
+    if found.status.state == State.UNTRACKED:
+        notes += (
+            "No journal of this user tells of this patch (a bundle, another user, or a copy): its "
+            "hooks and its runtime are exactly this ddtree's, and were verified.",
+        )
     if found.status.outdated:
         notes += ("Another ddtree applied the patch; what it installed is what was verified.",)
     foreign = found.status.foreign
