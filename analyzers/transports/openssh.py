@@ -36,6 +36,7 @@ _LIMITS = (
     "ServerAliveCountMax=4",
     "ClearAllForwardings=yes",
     "PermitLocalCommand=no",
+    "RemoteCommand=none",
     "ForwardAgent=no",
     "ForwardX11=no",
     "LogLevel=ERROR",
