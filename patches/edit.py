@@ -1,42 +1,22 @@
 """Hook into functions of a module: one guarded import, one innermost decorator per function.
 
 Function bodies, comments and formatting stay as they are, byte for byte. `edited` proves that of
-its own result before it hands it out, and `unedited` is its inverse.
+its own result before it hands it out, and `marks.unedited` is its inverse.
 """
 
 from __future__ import annotations
 
 import ast
 import hashlib
-import re
 import textwrap
 from collections.abc import Iterator, Sequence
 
 import libcst as cst
 
-from ..analyzers.errors import ConflictError
 from .bindings import rebindings
 from .errors import AnchorError
-from .recipe import Anchor
-
-# What every edited file holds and no other file does.
-MARK = b"_ddtree_hook"
-
-_GUARD = """
-try:
-    from ddtree_runtime.hooks import hook as _ddtree_hook
-except ImportError:
-
-    def _ddtree_hook(name):
-        return lambda function: function
-"""
-_LINE = rb"(?:\r\n|\n|\r)"
-_GUARD_LINES = re.compile(
-    rb"(?m)" + _LINE + rb"^" + _LINE.join(
-        rb"[ \t]*" + re.escape(line.strip().encode()) for line in _GUARD.strip().split("\n")
-    ) + _LINE
-)  # fmt: skip
-_DECORATOR_LINE = re.compile(rb'(?m)^[ \t]*@_ddtree_hook\("[\w.]+"\)' + _LINE)
+from .marks import GUARD, MARK, confine, unsafe
+from .recipe import Anchor, missing
 
 
 def edited(file: str, data: bytes, anchors: Sequence[Anchor]) -> bytes:
@@ -56,32 +36,11 @@ def edited(file: str, data: bytes, anchors: Sequence[Anchor]) -> bytes:
         if sum(_hooks(body)) != anchors.index(anchor) + 1:
             raise _conditional(anchor)
     place = _after_imports(body)
-    guard = cst.parse_statement(_GUARD.strip() + "\n", config=module.config_for_parsing)
+    guard = cst.parse_statement(GUARD.strip() + "\n", config=module.config_for_parsing)
     guard = guard.with_changes(leading_lines=[cst.EmptyLine(indent=False)])
     result = module.with_changes(body=[*body[:place], guard, *body[place:]]).bytes
     confine(file, data, result, len(anchors))
     return result
-
-
-def unedited(data: bytes) -> bytes:
-    """The module without the lines that `edited` adds; others are handed back."""
-    return _DECORATOR_LINE.sub(b"", _GUARD_LINES.sub(b"", data))
-
-
-def confine(file: str, old: bytes, new: bytes, hooks: int) -> None:
-    """Check that `new` is `old`, one guarded import and `hooks` decorators, and nothing else.
-
-    Raises:
-        ConflictError: it is not, or it does not compile.
-    """
-    added = len(_DECORATOR_LINE.findall(new)), len(_GUARD_LINES.findall(new))
-    if added != (hooks, 1) or unedited(new) != old:
-        raise _unsafe(file, f"the edit would change more than {hooks} decorators and one import")
-    try:
-        # All of it: that a `__future__` import has to come first is no matter of syntax.
-        compile(new, file, "exec", dont_inherit=True)
-    except (SyntaxError, ValueError) as error:
-        raise _unsafe(file, f"the edited file would not compile: {error}") from error
 
 
 def fingerprint(source: str) -> str:
@@ -108,13 +67,13 @@ def _structure(value: object) -> str:
 
 def _parsed(file: str, data: bytes) -> cst.Module:
     if MARK in data:
-        raise _unsafe(file, "it already holds hooks of ddtree")
+        raise unsafe(file, "it already holds hooks of ddtree")
     try:
         module = cst.parse_module(data)
     except (cst.ParserSyntaxError, UnicodeDecodeError, SyntaxError) as error:
-        raise _unsafe(file, f"it cannot be parsed: {str(error).splitlines()[0]}") from error
+        raise unsafe(file, f"it cannot be parsed: {str(error).splitlines()[0]}") from error
     if module.bytes != data:
-        raise _unsafe(file, "it would not come back byte for byte when written unchanged")
+        raise unsafe(file, "it would not come back byte for byte when written unchanged")
     return module
 
 
@@ -222,15 +181,6 @@ def _refuse_rebound(anchor: Anchor, others: int) -> None:
         raise _another(anchor, f"is given another value {others} times", "no other value")
 
 
-def missing(anchor: Anchor, count: int) -> AnchorError:
-    """The refusal for an anchor that is not there exactly once."""
-    return AnchorError(
-        f"{anchor.file}: {anchor.name} is defined {count} times",
-        expected=f"exactly 1 definition to hook {anchor.hook} into",
-        hint="ddtree inspect host",
-    )
-
-
 def _conditional(anchor: Anchor) -> AnchorError:
     return AnchorError(
         f"{anchor.file}: {anchor.name} is defined 1 time, but inside a conditional block",
@@ -243,13 +193,5 @@ def _another(anchor: Anchor, found: str, expected: str) -> AnchorError:
     return AnchorError(
         f"{anchor.file}: {anchor.name} is defined 1 time, but {found}",
         expected=f"a function with {expected} to hook {anchor.hook} into",
-        hint="ddtree inspect host",
-    )
-
-
-def _unsafe(file: str, reason: str) -> ConflictError:
-    return ConflictError(
-        f"{file} cannot be edited: {reason}",
-        expected="a file of an unpatched release",
         hint="ddtree inspect host",
     )

@@ -16,7 +16,7 @@ from .apply import apply as execute
 from .bundle import write_bundle
 from .distribution import KERNELS, RUNTIME, distribution
 from .place import Place, place_of
-from .plan import Plan, identity_of, make_plan, refuse_foreign
+from .plan import Edit, Plan, identity_of, make_plan, refuse_foreign
 from .recover import recover
 from .revert import revert as give_back
 from .status import State, Status, status_of
@@ -69,6 +69,8 @@ class Options:
         plan_id: the plan that was seen; another one is refused. None executes whatever it is.
         agree: asked before the first write; it raises if the answer is no.
         runtime: the folder of the runtime; that of this ddtree if not given.
+        edit: makes the edits; with libcst if not given.
+        beside: what will lie beside vLLM, where `runtime` is not at hand.
     """
 
     target: str | None = None
@@ -79,13 +81,15 @@ class Options:
     agree: Callable[[Plan | Status], None] = lambda _: None
     runtime: Path = RUNTIME
     kernels: Path = KERNELS
+    edit: Edit | None = None
+    beside: Mapping[str, bytes] | None = None
 
 
 def plan(options: Options) -> Outcome:
     """The plan of an unpatched install, else its status."""
     with _opened(options) as opened:
         if not isinstance(opened.target.source, DirectorySource):
-            return Planned(make_plan(opened.target, opened.beside))
+            return Planned(opened.plan())
         place, status = opened.examined()
         done = status.state == State.APPLIED
         return status if done else Planned(_planned(opened, status, place))
@@ -96,9 +100,9 @@ def apply(options: Options) -> Outcome:
     with _opened(options) as opened:
         place, status = opened.examined()
         if status.state == State.APPLIED:
-            return _left_alone(status)
+            return left_alone(status)
         planned = _planned(opened, status, place)
-        _refuse_another(planned, options.plan_id)
+        refuse_another(planned, options.plan_id)
         options.agree(planned)
         if status.state == State.LOST:
             give_back(opened.target, place, status, force=options.force)
@@ -132,7 +136,7 @@ def bundle(options: Options, folder: Path) -> Outcome:
     """Write a folder that patches such an install without ddtree, such as in an image build."""
     with _opened(options) as opened:
         planned = _bundled(opened)
-        _refuse_another(planned, options.plan_id)
+        refuse_another(planned, options.plan_id)
         write_bundle(planned, folder)
         return Bundled(planned, str(folder))
 
@@ -143,6 +147,10 @@ class _Opened:
     beside: Mapping[str, bytes]
     python: Path | None
     recovered: tuple[str, ...]
+    edit: Edit | None
+
+    def plan(self) -> Plan:
+        return make_plan(self.target, self.beside, edit=self.edit)
 
     def examined(self) -> tuple[Place, Status]:
         place = place_of(self.target, self.python)
@@ -165,15 +173,17 @@ def _opened(options: Options) -> Iterator[_Opened]:
 
 @contextmanager
 def _up_to_date(options: Options) -> Iterator[_Opened]:
-    beside = distribution(options.runtime, options.kernels)
+    beside = options.beside
+    if beside is None:
+        beside = distribution(options.runtime, options.kernels)
     with open_target(options.target, python=options.python) as target:
         recovered = _recovered(target, options)
         if not recovered:
-            yield _Opened(target, beside, options.python, ())
+            yield _Opened(target, beside, options.python, (), options.edit)
             return
     # What was read before the recovery is older than the files.
     with open_target(options.target, python=options.python) as target:
-        yield _Opened(target, beside, options.python, recovered)
+        yield _Opened(target, beside, options.python, recovered, options.edit)
 
 
 def _recovered(target: Target, options: Options) -> tuple[str, ...]:
@@ -184,7 +194,7 @@ def _recovered(target: Target, options: Options) -> tuple[str, ...]:
 
 def _bundled(opened: _Opened) -> Plan:
     if not isinstance(opened.target.source, DirectorySource):
-        return make_plan(opened.target, opened.beside)
+        return opened.plan()
     place, status = opened.examined()
     if status.state == State.APPLIED:
         raise ConflictError(
@@ -202,7 +212,7 @@ def _planned(opened: _Opened, status: Status, place: Place) -> Plan:
             expected="an unpatched install",
             hint=hints.patch(status.target, "--revert"),
         )
-    made = make_plan(opened.target, opened.beside)
+    made = opened.plan()
     foreign = [file for file in status.foreign if file not in {item.file for item in made.edits}]
     notes = list(status.notes)
     if status.state == State.LOST:
@@ -215,20 +225,20 @@ def _planned(opened: _Opened, status: Status, place: Place) -> Plan:
     return replace(made, notes=(*made.notes, *notes))
 
 
-def _left_alone(status: Status) -> Status:
+def left_alone(status: Status) -> Status:
     if status.outdated:
         raise ConflictError(
             f"another ddtree patched this install (plan {status.plan_id})",
             expected="an unpatched install, or one that this ddtree patched",
-            hint=hints.patch(status.target, "--revert"),
+            hint=hints.patch(status.target, "--revert", python=status.python),
         )
     return status
 
 
-def _refuse_another(planned: Plan, plan_id: str | None) -> None:
+def refuse_another(planned: Plan, plan_id: str | None) -> None:
     if plan_id is not None and plan_id != planned.id:
         raise ConflictError(
             f"the plan is {planned.id} now, not {plan_id}",
             expected="the plan that was shown, and not a byte of it changed",
-            hint=hints.patch(planned.target),
+            hint=hints.patch(planned.target, python=planned.python),
         )

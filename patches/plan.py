@@ -8,14 +8,14 @@ from __future__ import annotations
 import difflib
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..analyzers.errors import ConflictError
 from ..analyzers.install.record import Record, is_bytecode
 from ..analyzers.targets.source import Source, Target
-from . import edit, hints
-from .recipe import Anchor, Recipe, all_recipes, choose
+from . import hints
+from .recipe import Anchor, Recipe, all_recipes, choose, missing
 
 _NO_NEWLINE = "\\ No newline at end of file\n"
 
@@ -65,6 +65,7 @@ class Plan:
     Args:
         installed: the files that will lie beside vLLM, by path relative to the site.
         notes: sentences about what a reader should know before saying yes.
+        python: what names the environment, where the target is another machine.
     """
 
     target: str
@@ -76,6 +77,7 @@ class Plan:
     edits: tuple[FileEdit, ...]
     installed: Mapping[str, bytes]
     notes: tuple[str, ...] = ()
+    python: str | None = None
 
     @property
     def id(self) -> str:
@@ -101,14 +103,22 @@ def identity_of(target: Target) -> Identity:
     return Identity(target.install.version or "", _record_hash(target.record))
 
 
+# The file's path, its bytes, and what is hooked into it; the edited bytes.
+Edit = Callable[[str, bytes, Sequence[Anchor]], bytes]
+
+
 def make_plan(
-    target: Target, installed: Mapping[str, bytes], recipes: Sequence[Recipe] | None = None
+    target: Target,
+    installed: Mapping[str, bytes],
+    recipes: Sequence[Recipe] | None = None,
+    edit: Edit | None = None,
 ) -> Plan:
     """The plan for an unpatched install.
 
     Args:
         installed: what will lie beside vLLM, from `distribution`.
         recipes: those to choose from; all that there are if not given.
+        edit: makes the edits; with libcst if not given.
 
     Raises:
         ConflictError: no recipe fits the version; an anchor is missing or ambiguous; a file that
@@ -116,7 +126,7 @@ def make_plan(
     """
     try:
         recipe, why = choose(target.install.version, all_recipes() if recipes is None else recipes)
-        edits = _edits(target, recipe)
+        edits = _edits(target, recipe, edit or _edit())
     except ConflictError as error:
         # Those that know no target say what kind of command helps.
         if error.hint == "ddtree inspect host":
@@ -135,7 +145,14 @@ def make_plan(
     )
 
 
-def _edits(target: Target, recipe: Recipe) -> tuple[FileEdit, ...]:
+def _edit() -> Edit:
+    # libcst takes longer to import than all the rest, and is not everywhere.
+    from .edit import edited
+
+    return edited
+
+
+def _edits(target: Target, recipe: Recipe, edit: Edit) -> tuple[FileEdit, ...]:
     contents = {file: _read(target.source, file, hooks) for file, hooks in recipe.by_file().items()}
     refuse_foreign(target, foreign_edits(contents, target.record))
     return tuple(
@@ -143,7 +160,7 @@ def _edits(target: Target, recipe: Recipe) -> tuple[FileEdit, ...]:
             file,
             tuple(anchor.hook for anchor in anchors),
             contents[file],
-            edit.edited(file, contents[file], anchors),
+            edit(file, contents[file], anchors),
         )
         for file, anchors in recipe.by_file().items()
     )
@@ -183,7 +200,7 @@ def _differs(file: str, data: bytes, record: Record | None) -> bool:
 
 def _read(source: Source, file: str, anchors: Sequence[Anchor]) -> bytes:
     if file not in source.files():
-        raise edit.missing(anchors[0], 0)
+        raise missing(anchors[0], 0)
     try:
         return source.read(file)
     except OSError as error:

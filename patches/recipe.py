@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from packaging.version import InvalidVersion, Version
 
 from ..analyzers.errors import ConflictError
+from .errors import AnchorError
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +71,16 @@ def all_recipes() -> tuple[Recipe, ...]:
     """The `RECIPE` of every module in `recipes`, by name; a new file is found by being there."""
     from . import recipes
 
-    names = sorted(module.name for module in pkgutil.iter_modules(recipes.__path__))
-    return tuple(importlib.import_module(f"{recipes.__name__}.{name}").RECIPE for name in names)
+    return tuple(
+        importlib.import_module(f"{recipes.__name__}.{name}").RECIPE for name in recipe_names()
+    )
+
+
+def recipe_names() -> list[str]:
+    """The names of the modules in `recipes`."""
+    from . import recipes
+
+    return sorted(module.name for module in pkgutil.iter_modules(recipes.__path__))
 
 
 def choose(version: str | None, recipes: Sequence[Recipe]) -> tuple[Recipe, str]:
@@ -116,6 +125,15 @@ def combined(recipes: Sequence[Recipe]) -> Recipe:
 def hooked_files(recipes: Iterable[Recipe]) -> tuple[str, ...]:
     """Every file that any recipe edits, sorted."""
     return tuple(sorted({anchor.file for recipe in recipes for anchor in recipe.anchors}))
+
+
+def missing(anchor: Anchor, count: int) -> AnchorError:
+    """The refusal for an anchor that is not there exactly once."""
+    return AnchorError(
+        f"{anchor.file}: {anchor.name} is defined {count} times",
+        expected=f"exactly 1 definition to hook {anchor.hook} into",
+        hint="ddtree inspect host",
+    )
 
 
 def _refusal(found: str, recipes: Sequence[Recipe]) -> ConflictError:

@@ -6,11 +6,12 @@ import os
 
 from ..analyzers.errors import ConflictError, DdtreeError
 from ..analyzers.targets.source import Target
-from . import edit, hints, journal
+from . import hints, journal
 from .distribution import PACKAGE
 from .errors import RecoveryPending
 from .journal import Journal, Phase
 from .lock import locked
+from .marks import unedited
 from .place import Place
 from .plan import foreign_edits, identity_of, sha256
 from .preflight import refuse_running, writable
@@ -91,7 +92,7 @@ def _reconstructed(target: Target, place: Place, status: Status) -> Journal:
         for file, state in status.files.items()
         if state == FileState.PATCHED
     }
-    old = {file: edit.unedited(content) for file, content in data.items()}
+    old = {file: unedited(content) for file, content in data.items()}
     unknown = [file for file in old if not _recorded(target, file)]
     unknown += foreign_edits(old, target.record)
     if unknown:

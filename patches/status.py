@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from ..analyzers.errors import ConflictError
 from ..analyzers.install.check import RecordCheck
 from ..analyzers.targets.source import Target
-from . import edit, journal
+from . import journal
 from .distribution import PACKAGE
 from .journal import Journal
+from .marks import MARK, unedited
 from .place import Place
 from .plan import Identity, foreign_edits, identity_of, sha256
 from .recipe import all_recipes, choose, hooked_files
@@ -60,6 +61,7 @@ class Status:
         foreign: files of the package that somebody else changed.
         outdated: whether another ddtree, with another recipe or runtime, applied the patch.
         notes: what was recovered or could not be checked.
+        python: what names the environment, where the target is another machine.
     """
 
     target: str
@@ -74,6 +76,7 @@ class Status:
     foreign: tuple[str, ...]
     outdated: bool = False
     notes: tuple[str, ...] = ()
+    python: str | None = None
 
 
 def status_of(
@@ -134,8 +137,8 @@ def _files(target: Target, place: Place, found: Journal | None) -> dict[str, Fil
     for file in hooked_files(all_recipes()):
         if file in target.source.files():
             data = target.source.read(file)
-            states[file] = FileState.PATCHED if edit.MARK in data else FileState.STOCK
-            if foreign_edits({file: edit.unedited(data)}, target.record):
+            states[file] = FileState.PATCHED if MARK in data else FileState.STOCK
+            if foreign_edits({file: unedited(data)}, target.record):
                 states[file] = FileState.CHANGED
     return states
 

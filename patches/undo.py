@@ -12,8 +12,8 @@ from ..analyzers.errors import ConflictError
 from . import disk, hints
 from .bytecode import compiled
 from .distribution import PACKAGE
-from .edit import unedited
 from .journal import Edited, Journal
+from .marks import unedited
 from .place import Place
 from .plan import sha256
 

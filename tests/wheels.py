@@ -53,13 +53,23 @@ def wheel(requirement: str) -> Path:
     return found
 
 
-def python_tree(requirement: str) -> Path:
+def python_tree(requirement: str, *, keep_wheel: bool = True) -> Path:
     """A folder with the Python files and the metadata of a pinned requirement's wheel.
 
     It is shared by all tests and must not be written to; `overlay.overlay` makes a copy that may.
+
+    Args:
+        requirement: as `wheel` takes it.
+        keep_wheel: keep the wheel too, for tests that need what is not Python.
     """
-    archive = wheel(requirement)
-    return derived(f"trees/{_slug(requirement)}", lambda folder: _unpack(archive, folder))
+
+    def build(folder: Path) -> None:
+        archive = wheel(requirement)
+        _unpack(archive, folder)
+        if not keep_wheel:
+            shutil.rmtree(archive.parent)
+
+    return derived(f"trees/{_slug(requirement)}", build)
 
 
 def derived(name: str, build: Callable[[Path], None]) -> Path:

