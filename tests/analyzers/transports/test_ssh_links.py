@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,7 +35,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ddtree.analyzers.transports.openssh.LOGIN_SECONDS", 3.0)
 
 
-def elsewhere(folder: Path, server: Sshd, port: int, **more: object) -> Settings:
+def elsewhere(folder: Path, server: Sshd, port: int, **more: Any) -> Settings:
     """Settings with which `box` is reached through another port."""
     known = f"real {public(server.host_key)}\n"
     lines = [f"Port {port}", "HostKeyAlias real"]
