@@ -29,6 +29,8 @@ MOST_BODY = 64 << 20
 MOST_DATA = 256 << 20
 # Compiled libraries of gigabytes are hashed meanwhile.
 PATIENCE_SECONDS = 120.0
+# How much longer the command there may take than anybody waits for it here.
+_GRACE_SECONDS = 30
 _NONE = MARK_NONE.replace("\\001", "\x01").encode()
 
 # Opens a way to the other side; it is closed between commands.
@@ -65,7 +67,7 @@ def ask(
         TargetError: there is no such install, or no reply that makes sense.
     """
     token = secrets.token_hex(TOKEN_LENGTH // 2)
-    full = {**request, "python": python, "token": token}
+    full = {**request, "python": python, "token": token, "seconds": int(patience) + _GRACE_SECONDS}
     running = transport.start(command(python, token), line(full))
     code: int | None = None
     try:
