@@ -17,6 +17,7 @@ from .methods import read_methods
 from .plugins import plugin_hits
 from .program.program import Program
 from .program.receivers import Receivers
+from .program.replacements import replacements
 from .result import Coverage, EnginePath, PathResult, Report, Stage, StageVerdict, Unreadable
 from .rules import all_rules
 from .scan import Scan, scan
@@ -58,6 +59,7 @@ class _Study:
         source = self._target.source
         self._progress("following the engine's calls")
         engines = list(find_engines(self._program, self._receivers, PACKAGE))
+        self._replace(engines)
         default = default_path(self._program, PACKAGE, [engine.path for engine in engines])
         with ExitStack() as stack:
             # All paths but the last are examined beside this process, before it has threads.
@@ -75,6 +77,12 @@ class _Study:
         judge = Judge()
         paths = self._judge(judge, engines, default, found, seen)
         return self._report(judge, paths, found, seen, check), check
+
+    def _replace(self, engines: Iterable[Engine]) -> None:
+        """Know what runs in place of methods of the objects that the engines hold."""
+        for engine in engines:
+            for method, wrap in replacements(self._program, self._receivers, engine.classes[0]):
+                self._receivers.wrappers.put(method, wrap)
 
     def _examine(self, engine: Engine) -> _Examined:
         hits = self._examiner.engine(engine)

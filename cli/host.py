@@ -25,7 +25,8 @@ from .options import (
     TransportOption,
     complete_target,
 )
-from .output import complain, emit
+from .output import emit
+from .remote import settings_of
 
 if TYPE_CHECKING:
     from ..analyzers.remote.hosts import Entry, Outcome
@@ -84,9 +85,7 @@ def host(
     It drafts tokens and then verifies them: along one chain, or along a tree. Verdicts come from
     the code alone: nothing is imported, and no version number is looked up.
     """
-    from ..analyzers.transports.settings import Settings
-
-    settings = Settings(transport.value, accept_new, sudo, timeout, ssh_config, _say)
+    settings = settings_of(transport, accept_new, sudo, timeout, ssh_config)
     named = targets or []
     if hosts is not None or len(named) > 1:
         _several(_entries(named, hosts, python), settings, format_, require, quiet, no_cache)
@@ -153,9 +152,3 @@ def _code(outcome: Outcome, require: Required | None) -> int:
     if isinstance(outcome.result, DdtreeError):
         return outcome.result.exit_code
     return int(require is not None and outcome.result.verdict.value != require.value)
-
-
-def _say(sentence: str) -> None:
-    from .render.text import clean
-
-    complain(f"{clean(sentence)}\n")

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import ast
 import base64
+import importlib
 import json
 import sys
 import zlib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from .frame import MARK_NONE
 
-_ROOT = Path(__file__).resolve().parents[1]
+_TOP = __package__.partition(".")[0]
+# Pure Python without needs of its own; every other package stays here.
+_TRAVELS = (_TOP, "packaging")
 _LOADER = Path(__file__).with_name("far") / "loader.py"
-_ENTRY = f"{__package__}.far.answer"
 OLDEST = (3, 8)
 # Where a Python may be besides the PATH, which is short for commands that are no login.
 ELSEWHERE = (
@@ -37,25 +40,44 @@ _FIND = (
     's="$s$q ($("$q" -V 2>&1 </dev/null | head -n 1)); "; fi; done; '
     f'printf \'{MARK_NONE}%s %s\\n\' "$k" "$s"; exit 3'
 )
-TEST = f"import sys; sys.exit(sys.version_info < {OLDEST})"
 _RUN = "import sys; exec(sys.stdin.buffer.readline())"
 
 
-def command(python: str | None, token: str) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Modules of ours that run on the other side.
+
+    Attributes:
+        entry: the module whose `reply` takes the request, below the top package.
+        more: modules that no import statement names, below the top package.
+        oldest: the Python that it needs.
+    """
+
+    entry: str
+    more: tuple[str, ...] = ()
+    oldest: tuple[int, int] = OLDEST
+
+
+def command(python: str | None, token: str, oldest: tuple[int, int] = OLDEST) -> list[str]:
     """The command that runs the line which `line` makes, by the Python that is named or found."""
     words = _FIND.replace("@;", f"{ELSEWHERE};")
-    return ["sh", "-c", words, "ddtree", python or "", TEST, _RUN, token]
+    return ["sh", "-c", words, "ddtree", python or "", test(oldest), _RUN, token]
 
 
-def line(request: Mapping[str, Any]) -> bytes:
+def test(oldest: tuple[int, ...] = OLDEST) -> str:
+    """A program that fails where Python is too old."""
+    return f"import sys; sys.exit(sys.version_info < {oldest})"
+
+
+def line(request: Mapping[str, Any], program: Program) -> bytes:
     """One line of Python that loads our modules from itself and answers a request."""
     full = {**request, "stdlib": sorted(sys.stdlib_module_names)}
-    words = [repr(json.dumps(part)) for part in (texts(), full)]
-    program = (
+    words = [repr(json.dumps(part)) for part in (texts(program), full)]
+    text = (
         f"{_LOADER.read_text('utf-8')}\nimport json\n"
-        f"main(json.loads({words[0]}), {_ENTRY!r}, json.loads({words[1]}))\n"
+        f"main(json.loads({words[0]}), {f'{_TOP}.{program.entry}'!r}, json.loads({words[1]}))\n"
     )
-    packed = base64.b64encode(zlib.compress(program.encode(), 9)).decode("ascii")
+    packed = base64.b64encode(zlib.compress(text.encode(), 9)).decode("ascii")
     return (
         "import base64, zlib; "
         f"exec(compile(zlib.decompress(base64.b64decode('{packed}')), '<ddtree>', 'exec'))\n"
@@ -63,11 +85,10 @@ def line(request: Mapping[str, Any]) -> bytes:
 
 
 @cache
-def texts() -> dict[str, str]:
+def texts(program: Program) -> dict[str, str]:
     """The modules that the other side needs by name; those of packages end in a dot."""
-    top = _ROOT_PACKAGE.partition(".")[0]
-    found = {f"{top}.": ""}
-    waiting = [_ENTRY]
+    found: dict[str, str] = {}
+    waiting = [f"{_TOP}.{name}" for name in (program.entry, *program.more)]
     seen: set[str] = set()
     while waiting:
         name = waiting.pop()
@@ -84,13 +105,12 @@ def texts() -> dict[str, str]:
     return found
 
 
-_ROOT_PACKAGE = __package__.rpartition(".")[0]
-
-
 def _path_of(name: str) -> Path | None:
-    if not f"{name}.".startswith(f"{_ROOT_PACKAGE}."):
+    top, *parts = name.split(".")
+    if top not in _TRAVELS:
         return None
-    stem = _ROOT.joinpath(*name.split(".")[_ROOT_PACKAGE.count(".") + 1 :])
+    (root,) = importlib.import_module(top).__path__
+    stem = Path(root).joinpath(*parts)
     paths = (stem.with_name(f"{stem.name}.py"), stem / "__init__.py")
     return next((path for path in paths if path.is_file()), None)
 
@@ -98,8 +118,11 @@ def _path_of(name: str) -> Path | None:
 def _imported(text: str, package: str) -> Iterator[str]:
     """What a module imports of ours as it is loaded, not later and not for type checkers."""
     for node in ast.parse(text).body:
-        if isinstance(node, ast.ImportFrom) and node.level:
+        if isinstance(node, ast.ImportFrom):
             parts = package.split(".")
-            base = [*parts[: len(parts) - node.level + 1], *filter(None, [node.module])]
+            base = parts[: len(parts) - node.level + 1] if node.level else []
+            base = [*base, *filter(None, [node.module])]
             yield ".".join(base)
             yield from (".".join([*base, alias.name]) for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)

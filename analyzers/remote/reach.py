@@ -12,7 +12,8 @@ from ..targets.source import Target
 from ..transports.address import Address, ContainerAddress, SshAddress, parse_address
 from ..transports.open import open_transport
 from ..transports.settings import Settings
-from .ask import PATIENCE_SECONDS, RefusedError
+from .ask import RefusedError
+from .exchange import PATIENCE_SECONDS
 from .target import remote_target
 
 

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from ..errors import TargetError
 from ..install.record import parse_record
 from ..targets.source import Target
-from .ask import PATIENCE_SECONDS, Asked, Opener, ask
+from .ask import Asked, Opener, ask
+from .exchange import PATIENCE_SECONDS
 from .message import Answer
 from .source import RemoteSource
 

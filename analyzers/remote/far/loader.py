@@ -17,6 +17,9 @@ import threading
 import types
 from typing import Any
 
+# Where packages that have no folder lie.
+PLACE = "<ddtree>/"
+
 
 class Memory(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Imports modules from their texts; names that end in a dot are packages."""
@@ -29,8 +32,21 @@ class Memory(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         """The module if it is one of ours."""
         for key, package in ((name, False), (name + ".", True)):
             if key in self._texts:
-                return importlib.machinery.ModuleSpec(name, self, is_package=package)
+                spec = importlib.machinery.ModuleSpec(name, self, is_package=package)
+                if package:
+                    spec.submodule_search_locations = [f"{PLACE}{name}"]
+                return spec
         return None
+
+    def get_source(self, name: str) -> str:
+        """The text of a module, as every loader of texts gives it."""
+        return self._texts[name] if name in self._texts else self._texts[name + "."]
+
+    def listed(self, place: str) -> Any:
+        """What lists the modules of a package by its place, for `pkgutil`."""
+        if not place.startswith(PLACE):
+            raise ImportError(place)
+        return Listing(self._texts, place[len(PLACE) :])
 
     def create_module(self, spec: Any) -> None:
         """The usual module."""
@@ -38,8 +54,26 @@ class Memory(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def exec_module(self, module: Any) -> None:
         """Run its text."""
         name = module.__name__
-        text = self._texts[name] if name in self._texts else self._texts[name + "."]
+        # Some name data files beside them, which are never read here.
+        module.__file__ = PLACE + name
+        text = self.get_source(name)
         exec(compile(text, "<" + name + ">", "exec", dont_inherit=True), vars(module))
+
+
+class Listing:
+    """The modules of one package."""
+
+    def __init__(self, texts: dict[str, str], package: str) -> None:
+        """Take all texts and the name of the package."""
+        self._all = [name for name in texts if name.rstrip(".").rpartition(".")[0] == package]
+
+    def iter_modules(self, prefix: str = "") -> Any:
+        """Name and kind of each, as `pkgutil` wants them."""
+        for name in sorted(self._all):
+            yield prefix + name.rstrip(".").rpartition(".")[2], name.endswith(".")
+
+    def find_spec(self, name: str, target: Any = None) -> None:
+        """Nothing: what finds modules is asked before."""
 
 
 def modernise(stdlib: list[str]) -> None:
@@ -104,13 +138,18 @@ def _end_with_stdin() -> None:
 
 
 def main(texts: dict[str, str], entry: str, request: dict[str, Any]) -> None:
-    """Answer on stdout, and end; at once where nobody waits any more."""
-    # What hangs on a dead disk is not left behind.
-    signal.alarm(request["seconds"])
-    # Of the stdin that nobody reads, the end says that the other side has gone.
-    threading.Thread(target=_end_with_stdin, daemon=True).start()
+    """Answer on stdout, and end: at once where nobody waits any more, unless it has to `finish`."""
+    if request.get("finish"):
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    else:
+        # What hangs on a dead disk is not left behind.
+        signal.alarm(request["seconds"])
+        # Of the stdin that nobody reads, the end says that the other side has gone.
+        threading.Thread(target=_end_with_stdin, daemon=True).start()
     modernise(request["stdlib"])
-    sys.meta_path.insert(0, Memory(texts))
+    memory = Memory(texts)
+    sys.meta_path.insert(0, memory)
+    sys.path_hooks.insert(0, memory.listed)
     frame = importlib.import_module(entry).reply(request)
     with os.fdopen(1, "wb", closefd=False) as stdout:
         stdout.write(frame)

@@ -133,7 +133,7 @@ def test_the_test_of_the_version_is_one() -> None:
 
     for version in ((2, 7), (3, 7, 9), (3, 8), (3, 13, 1)):
         with pytest.raises(SystemExit) as caught:
-            exec(bundle.TEST.replace("sys.version_info", repr(version)), {})
+            exec(bundle.test().replace("sys.version_info", repr(version)), {})
         assert bool(caught.value.code) is (version < oldest)
 
 

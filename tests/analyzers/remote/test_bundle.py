@@ -10,9 +10,10 @@ import sys
 import pytest
 
 from ddtree.analyzers.remote import bundle
+from ddtree.analyzers.remote.ask import PROBE
 from ddtree.analyzers.remote.far import loader
 
-TEXTS = bundle.texts()
+TEXTS = bundle.texts(PROBE)
 # What the modules may import; an older Python has all of it but what the loader brings.
 STANDARD = sys.stdlib_module_names - {"tomllib"}
 # New in Python 3.9 or later, and easy to write.
@@ -89,7 +90,7 @@ def test_the_bundle_is_what_is_needed_and_no_more() -> None:
 
 
 def test_the_line_is_one_and_plain() -> None:
-    line = bundle.line({"python": None, "token": "0" * 16, "more": []})
+    line = bundle.line({"python": None, "token": "0" * 16, "more": []}, PROBE)
 
     assert line.count(b"\n") == 1
     assert line.endswith(b"\n")

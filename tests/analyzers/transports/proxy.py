@@ -8,18 +8,28 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-# Gets the bytes that come from the server, and how many came before; what it returns goes on, and
-# with None the link ends.
+# Gets bytes that come from one side, and how many came from there before; what it returns goes on,
+# and with None the link ends.
 Meddle = Callable[[bytes, int], bytes | None]
 
 
+def _nothing(data: bytes, _: int) -> bytes:
+    return data
+
+
 @contextmanager
-def between(port: int, meddle: Meddle) -> Iterator[int]:
-    """The port of a proxy to a port of this machine."""
+def between(port: int, meddle: Meddle, outward: Meddle = _nothing) -> Iterator[int]:
+    """The port of a proxy to a port of this machine.
+
+    Args:
+        port: the server's.
+        meddle: sees what the server says.
+        outward: sees what is said to the server.
+    """
 
     def serve(near: socket.socket) -> list[socket.socket]:
         far = socket.create_connection(("127.0.0.1", port))
-        for args in ((near, far, _nothing), (far, near, meddle)):
+        for args in ((near, far, outward), (far, near, meddle)):
             threading.Thread(target=_carry, args=args, daemon=True).start()
         return [near, far]
 
@@ -71,10 +81,6 @@ def _serving(serve: Callable[[socket.socket], list[socket.socket]]) -> Iterator[
         thread.join()
         for end in kept:
             end.close()
-
-
-def _nothing(data: bytes, _: int) -> bytes:
-    return data
 
 
 def _carry(source: socket.socket, target: socket.socket, meddle: Meddle) -> None:
