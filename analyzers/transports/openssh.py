@@ -36,6 +36,7 @@ _LIMITS = (
     "ServerAliveCountMax=4",
     "ClearAllForwardings=yes",
     "PermitLocalCommand=no",
+    "RemoteCommand=none",
     "ForwardAgent=no",
     "ForwardX11=no",
     "LogLevel=ERROR",
@@ -64,6 +65,7 @@ class OpensshTransport:
             UnreachableError: it cannot be reached, is not trusted, or lets nobody in.
         """
         self._address = address
+        self._settings = settings
         self._ssh = _program(address)
         self._deadline = deadline
         self._options = _options(address, settings)
@@ -72,7 +74,7 @@ class OpensshTransport:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ddt-"))
             self._socket = Path(folder) / "s"
             stack.callback(self._leave)
-            self._connect(settings, Path(folder) / "log")
+            self._connect(Path(folder) / "log")
             self._stack = stack.pop_all()
 
     def __enter__(self) -> OpensshTransport:
@@ -98,12 +100,12 @@ class OpensshTransport:
         )
         return ExplainedRunning(running, self._explained, always=True)
 
-    def _connect(self, settings: Settings, log: Path) -> None:
+    def _connect(self, log: Path) -> None:
         from .ssh.prompt import terminal
 
         asks = terminal()
         master = ["-M", "-N", "-f", "-S", str(self._socket), "-o", "ControlPersist=yes"]
-        trust = "accept-new" if settings.accept_new else "yes"
+        trust = "accept-new" if self._settings.accept_new else "yes"
         given = ["-o", f"StrictHostKeyChecking={trust}"] + ([] if asks else ["-o", "BatchMode=yes"])
         limit = LOGIN_SECONDS if not asks else 86400.0
         with log.open("wb") as opened:
@@ -163,7 +165,7 @@ class OpensshTransport:
 
     def _untrusted(self, words: str, reason: str) -> HostKeyError:
         expected = "a key that a known_hosts file lists; if it is right, accept it"
-        hint = f"ddtree inspect host {self._address} --accept-new --transport openssh"
+        hint = self._settings.command(self._address, "--accept-new")
         for sign, meaning in _BAD_KEYS:
             if sign in words.upper():
                 reason, expected = f"{meaning}; someone may be in the middle", "the known key"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator, Sequence
 
 import paramiko
@@ -118,7 +119,7 @@ class Login:
                 word = ask(f"Password of {user} at {host}:")
             if word is None:
                 break
-            if self._attempt(lambda word=word: self._send(word)):  # type: ignore[misc]
+            if self._attempt(functools.partial(self._send, word)):
                 return True
         return False
 

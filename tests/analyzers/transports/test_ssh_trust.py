@@ -53,7 +53,9 @@ def refused(settings: Settings) -> HostKeyError:
 def test_an_unknown_host(tmp_path: Path, server: Sshd, transport: str) -> None:
     """Its fingerprint is shown, and the command that accepts it."""
     failure = refused(near.settings(tmp_path, server, known="", transport=transport))
-    assert "ddtree inspect host ssh://box --accept-new" in failure.hint
+    program_ = " --transport openssh" if transport == "openssh" else ""
+    config = f" --ssh-config {tmp_path}/config"
+    assert failure.hint == f"ddtree inspect host ssh://box --accept-new{program_}{config}"
     if transport == "paramiko":
         assert fingerprint(server.host_key) in failure.found
     assert (tmp_path / "known_hosts").read_text() == ""
@@ -258,7 +260,8 @@ def test_an_authority_is_for_the_program(tmp_path: Path, server: Sshd, other_key
     known = f"@cert-authority * {public(other_key)}\n"
     failure = refused(near.settings(tmp_path, server, known=known, accept_new=True))
     assert "only an authority vouches" in failure.found
-    assert failure.hint == "ddtree inspect host ssh://box --transport openssh"
+    config = f" --ssh-config {tmp_path}/config"
+    assert failure.hint == f"ddtree inspect host ssh://box --transport openssh{config}"
     assert works(near.settings(tmp_path, server, known=known + server.known))
 
 
