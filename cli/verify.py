@@ -220,7 +220,7 @@ def verify(
 
 def _verified(options: Options, far: Far | None, *, quiet: bool) -> Report:
     """The report; what the target printed last goes to stderr if there is none."""
-    from ..patches.errors import FarSideError
+    from ..patches.errors import FarSideError, Unserved
     from ..patches.verify.perform import verify as perform
     from .render.progress import progress
     from .render.text import clean
@@ -228,7 +228,7 @@ def _verified(options: Options, far: Far | None, *, quiet: bool) -> Report:
     try:
         with progress(quiet=quiet) as say:
             return perform(options, say, far)
-    except FarSideError as failure:
+    except (FarSideError, Unserved) as failure:
         complain("".join(f"target: {clean(line)}\n" for line in failure.log))
         raise
 

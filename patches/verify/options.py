@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +78,10 @@ class Options:
                 f"--tokens {self.tokens}", "at least 16, or nothing is crossed or continued"
             )
 
+    def at_home(self) -> Options:
+        """With models that are folders here by their whole paths: the harness works elsewhere."""
+        return replace(self, model=_whole(self.model), drafter=_whole(self.drafter))
+
     def job(self, modules: Sequence[str]) -> dict[str, Any]:
         """What the harness is told.
 
@@ -106,6 +110,13 @@ class Options:
             "runner": self.runner,
             "engine": dict(self.engine),
         }
+
+
+def _whole(name: str | None) -> str | None:
+    if name is None:
+        return None
+    path = Path(name).expanduser()
+    return str(path.absolute()) if path.exists() else name
 
 
 def read_prompts(path: Path) -> list[dict[str, Any]]:

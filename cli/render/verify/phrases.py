@@ -28,6 +28,8 @@ def headline(report: Report) -> str:
         return f"{', '.join(failed)} proved nothing: {SUMMARIES['vacuous']}"
     if failed:
         return f"{', '.join(failed)} failed: {SUMMARIES[Verdict.FAILED]}"
+    if missing and report.verdict == Verdict.FAILED:
+        return f"{', '.join(missing)} not run: vLLM does not serve this model as it is"
     if missing:
         return f"{SUMMARIES[report.verdict]}: {', '.join(missing)}"
     return SUMMARIES[report.verdict]
