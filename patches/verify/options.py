@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -71,8 +72,9 @@ class Options:
                 f"a --model without a --drafter{f' for {self.method}' if self.method else ''}",
                 f"a --drafter, or --method {' or '.join(WITHOUT_DRAFTER)}",
             )
-        if any(not 1 <= budget <= MAX_BUDGET for budget in self.budgets):
-            raise _wrong(f"a --budget of {self.budgets}", f"numbers from 1 to {MAX_BUDGET}")
+        for budget in self.budgets:
+            if not 1 <= budget <= MAX_BUDGET:
+                raise _wrong(f"--budget {budget}", f"a whole number from 1 to {MAX_BUDGET}")
         if self.tokens < 16:
             raise _wrong(
                 f"--tokens {self.tokens}", "at least 16, or nothing is crossed or continued"
@@ -131,7 +133,12 @@ def read_prompts(path: Path) -> list[dict[str, Any]]:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise _wrong(f"{path} cannot be read: {error}", "a file of prompts, one a line") from error
+        words = getattr(error, "strerror", None) or "it is no text in UTF-8"
+        raise UsageError(
+            f"--prompts {path} cannot be read: {words}",
+            expected="a file of prompts, one a line",
+            hint=shlex.join(["ls", "-l", str(path)]),
+        ) from error
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:
         raise _wrong(f"{path} holds no prompt", "a prompt on every line")

@@ -33,8 +33,8 @@ def test_the_tiny_model_is_the_default() -> None:
         ({"method": "eagle"}, "for a --model of your own"),
         ({"model": "m"}, "a --model without a --drafter"),
         ({"model": "m", "method": "eagle3"}, "without a --drafter for eagle3"),
-        ({"budgets": (0,)}, "--budget of"),
-        ({"budgets": (7, 129)}, "--budget of"),
+        ({"budgets": (0,)}, "--budget "),
+        ({"budgets": (7, 129)}, "--budget "),
         ({"tokens": 15}, "--tokens 15"),
     ],
 )
