@@ -16,6 +16,7 @@ Job = dict[str, Any]
 
 TARGET, USAGE = "target", "usage"
 A_MODEL = "a folder with a model, or the name of one that vLLM can fetch"
+TOKENIZERS = ("tokenizer*", "*.model", "vocab.*", "tekken.json", "*.tiktoken")
 TOKEN_IDS = "--prompts FILE with token ids: a list of numbers on every line"
 
 
@@ -110,6 +111,11 @@ def _fetched(option: str, name: str, engine: dict[str, Any]) -> dict[str, Any] |
 
 
 def _encoded(job: Job, target: str) -> None:
+    folder = Path(target)
+    # Some versions of transformers make an empty tokenizer of nothing.
+    if folder.is_dir() and not job["engine"].get("tokenizer") and not _tokenizers(folder):
+        found = f"--model {target} has no tokenizer, which prompts that are text need"
+        raise Wrong(USAGE, found, TOKEN_IDS)
     try:
         prompts.of(job)
     # Whatever a tokenizer raises, there is none that can be used.
@@ -117,6 +123,11 @@ def _encoded(job: Job, target: str) -> None:
         words = next(iter(str(failure).strip().splitlines()), type(failure).__name__)
         found = f"--model {target} has no tokenizer for prompts that are text: {words}"
         raise Wrong(USAGE, found[:500], TOKEN_IDS) from None
+
+
+def _tokenizers(folder: Path) -> list[Path]:
+    """Files that a tokenizer is made of."""
+    return [path for pattern in TOKENIZERS for path in folder.glob(pattern)]
 
 
 def _refuse_unknown(given: list[dict[str, Any]], config: dict[str, Any] | None, name: str) -> None:

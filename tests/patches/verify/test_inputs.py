@@ -117,17 +117,30 @@ def test_tokens_that_the_tiny_model_does_not_know(
     assert (kind, "the tiny model has 512" in found) == ("usage", True)
 
 
-def test_text_for_a_model_without_a_tokenizer(
+def test_text_for_a_model_without_a_tokenizer(looked: Any, tmp_path: Path) -> None:
+    """The prompts that come with ddtree are text."""
+    path = model(tmp_path / "m")
+    kind, found, expected = looked(model=path, method="ngram")
+    assert (kind, found) == (
+        "usage",
+        f"--model {path} has no tokenizer, which prompts that are text need",
+    )
+    assert "--prompts FILE with token ids" in expected
+
+
+def test_a_tokenizer_that_cannot_be_loaded(
     looked: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The prompts that come with ddtree are text."""
+    """Its own first words are quoted."""
     from ddtree.patches.verify.harness import prompts as module
 
     def encoder(job: dict[str, Any]) -> Any:
         raise OSError(f"Can't load the tokenizer of {job['model']}.\nMore lines")
 
     monkeypatch.setattr(module, "_encoder", encoder)
-    kind, found, expected = looked(model=model(tmp_path / "m"), method="ngram")
+    path = model(tmp_path / "m")
+    (tmp_path / "m" / "tokenizer.json").write_text("{")
+    kind, found, expected = looked(model=path, method="ngram")
     assert kind == "usage"
     assert "has no tokenizer for prompts that are text: Can't load" in found
     assert "More lines" not in found
