@@ -28,6 +28,8 @@ from .settings import Settings
 CONNECT_SECONDS = 10
 # Connect, exchange of keys and login, when no person has to type anything.
 LOGIN_SECONDS = 40.0
+# Servers do not wait longer for a login either.
+TYPING_SECONDS = 180.0
 # ssh's own exit code for whatever it fails at itself.
 _FAILED = 255
 _LIMITS = (
@@ -104,7 +106,7 @@ class OpensshTransport:
         return ExplainedRunning(running, self._explained, always=True)
 
     def _connect(self, log: Path) -> None:
-        from .ssh.prompt import terminal
+        from .ssh.prompt import restored, terminal
 
         asks = terminal()
         master = ["-M", "-N", "-f", "-S", str(self._socket), "-o", "ControlPersist=yes"]
@@ -112,8 +114,8 @@ class OpensshTransport:
         master += ["-o", "LogLevel=DEBUG1"]
         trust = "accept-new" if self._settings.accept_new else "yes"
         given = ["-o", f"StrictHostKeyChecking={trust}"] + ([] if asks else ["-o", "BatchMode=yes"])
-        limit = LOGIN_SECONDS if not asks else 86400.0
-        with log.open("wb") as opened:
+        limit = TYPING_SECONDS if asks else LOGIN_SECONDS
+        with log.open("wb") as opened, restored() if asks else contextlib.nullcontext():
             try:
                 done = subprocess.run(
                     [self._ssh, *master, *given, *self._options, "--", self._address.host],
