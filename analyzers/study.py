@@ -70,7 +70,8 @@ class _Study:
                 works[:-1] = [stack.enter_context(started(work)) for work in works[:-1]]
             self._progress("reading files")
             check = RecordCheck(source, self._target.record)
-            seen = scan(source, check)
+            elsewhere = self._target.seen
+            seen = scan(source, check) if elsewhere is None else elsewhere.scan
             self._progress("examining the verifiers")
             found = [work() for work in reversed(works)][::-1]
         judge = Judge()
@@ -125,10 +126,13 @@ class _Study:
         verdict, summary = total(paths)
         self._progress("comparing with the record of the install")
         methods = read_methods(self._program, PACKAGE)
+        elsewhere = target.seen
+        differences = check.finish() if elsewhere is None else elsewhere.differences
+        libraries = compiled_verifiers(source) if elsewhere is None else elsewhere.libraries
         return Report(
             target=target.name,
             tool_version=_version(),
-            install=check.finish().onto(target.install),
+            install=differences.onto(target.install),
             verdict=verdict,
             summary=summary,
             paths=paths,
@@ -140,7 +144,7 @@ class _Study:
                 *self._refused(),
                 *_conditions(hit for examined in found for hit in examined.hits),
                 *rebound_kernels(source, judge.evidence),
-                *compiled_verifiers(source),
+                *libraries,
             ),
         )
 

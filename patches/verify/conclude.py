@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -69,7 +68,7 @@ def _facts(evidence: Evidence, found: Ready, log: tuple[str, ...]) -> Facts:
     facts = evidence.facts
     if facts is None:
         raise _died(evidence.failures.get("imports", "it said nothing"), found, log)
-    if os.path.realpath(facts.location) != os.path.realpath(found.site):
+    if facts.location != str(found.site):
         raise ConflictError(
             f"{found.python} imports vLLM from {facts.location}, not from {found.site}",
             expected="the interpreter of the patched environment",
