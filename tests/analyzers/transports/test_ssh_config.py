@@ -249,7 +249,7 @@ def test_every_hop_is_checked(tmp_path: Path, server: Sshd, inner: Sshd, known: 
     with pytest.raises(HostKeyError) as failure:
         works(behind(tmp_path, server, inner, line, "gate"))
     assert ("box" if known == "gate" else "gate") in failure.value.found
-    assert failure.value.hint == "ddtree inspect host ssh://box --accept-new"
+    assert failure.value.hint.startswith("ddtree inspect host ssh://box --accept-new")
     assert inner.log().count("Accepted") == before
 
 
