@@ -1,4 +1,7 @@
-"""The outcome as lines for grep: `label: value`, never wrapped; a plan ends with its diff."""
+"""The outcome as lines for grep: `label: value`, never wrapped.
+
+Of a plan the diff stands between them, and the command that executes it is the last line.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,17 @@ from ..text import clean
 
 def render(outcome: Outcome, *, whole: bool = True) -> str:
     """All of the outcome; `whole` with every file that is laid beside vLLM."""
-    lines = "".join(f"{clean(line)}\n" for line in _lines(outcome, whole))
-    return lines + (clean_diff(outcome.plan) if isinstance(outcome, Planned) else "")
+    head, diff, tail = parts(outcome, whole=whole)
+    return head + diff + tail
+
+
+def parts(outcome: Outcome, *, whole: bool = True) -> tuple[str, str, str]:
+    """What comes before the diff of a plan, the diff, and what comes after it."""
+    head = "".join(f"{clean(line)}\n" for line in _lines(outcome, whole))
+    if not isinstance(outcome, Planned):
+        return head, "", ""
+    tail = "".join(f"{clean(line)}\n" for line in _next(outcome.plan))
+    return head, clean_diff(outcome.plan), tail
 
 
 def clean_diff(plan: Plan) -> str:
@@ -26,11 +38,6 @@ def clean_diff(plan: Plan) -> str:
 def _lines(outcome: Outcome, whole: bool) -> Iterator[str]:
     if isinstance(outcome, Planned):
         yield from plan_lines(outcome.plan, whole=whole)
-        run = hints.patch(
-            outcome.plan.target, "--apply", "--plan", outcome.plan.id, python=outcome.plan.python
-        )
-        yield "nothing was written"
-        yield f"run: {run}"
     elif isinstance(outcome, Applied):
         yield f"applied: plan {outcome.plan.id}: {outcome.plan.location}"
         yield from (f"note: {note}" for note in (*outcome.plan.notes, *outcome.notes))
@@ -42,6 +49,12 @@ def _lines(outcome: Outcome, whole: bool) -> Iterator[str]:
         yield f"run: python {script} SITE, with the target's interpreter"
     else:
         yield from status_lines(outcome)
+
+
+def _next(plan: Plan) -> Iterator[str]:
+    yield "nothing was written"
+    run = hints.patch(plan.target, "--apply", "--plan", plan.id, python=plan.python)
+    yield f"run: {run}"
 
 
 def plan_lines(plan: Plan, *, whole: bool = True) -> Iterator[str]:
