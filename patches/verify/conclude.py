@@ -8,9 +8,10 @@ from typing import Any
 from ... import __version__
 from ...analyzers.errors import ConflictError
 from ..errors import FarSideError
+from ..status import State
 from .evidence import Evidence, Facts
 from .harness.plan import NO_TRITON
-from .judge import cost, levels
+from .judge import cost, greedy, levels
 from .judge.tokens import rule_of
 from .options import Options
 from .precondition import Ready
@@ -46,7 +47,9 @@ def report(
     verdict = _verdict(judged, importable=importable)
     l5 = next(level.outcome for level in judged if level.level == "L5")
     subject = _subject(options, found, job, facts, evidence)
-    pays, sentence = cost.pays(costs, l5, evidence, *_where(subject, options, evidence))
+    wrong = truth is not None and rule is not None and greedy.wrong(evidence, truth, rule)
+    where, limits = _where(subject, options, evidence)
+    pays, sentence = cost.pays(costs, l5, evidence, where, limits, wrong=wrong)
     return Report(
         tool_version=__version__,
         subject=subject,
@@ -147,6 +150,11 @@ def _where(subject: Subject, options: Options, evidence: Evidence) -> tuple[str,
 
 def _notes(found: Ready) -> tuple[str, ...]:
     notes = found.status.notes
+    if found.status.state == State.UNTRACKED:
+        notes += (
+            "No journal of this user tells of this patch (a bundle, another user, or a copy): its "
+            "hooks and its runtime are exactly this ddtree's, and were verified.",
+        )
     if found.status.outdated:
         notes += ("Another ddtree applied the patch; what it installed is what was verified.",)
     foreign = found.status.foreign

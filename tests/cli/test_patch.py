@@ -288,6 +288,40 @@ def test_options_that_would_do_nothing_are_usage_errors(
     assert mini.snapshot(install.root) == before
 
 
+def test_a_whole_patch_without_a_journal_is_clean(install: mini.Mini) -> None:
+    run(install.site, "--apply", "--yes")
+    shutil.rmtree(install.state)
+    code, out, _ = run(install.site, "--status")
+
+    assert code == 0
+    assert out.startswith("status: untracked: Patched, and no journal of this user says so")
+    assert "\nruntime: " not in out
+    assert "\nrun: " not in out
+    assert "nothing to repair: --revert gives every byte back\n" in out
+    assert run(install.site, "--apply", "--yes")[0] == 0
+    assert run(install.site, "--status", "--format", "json")[0] == 0
+
+    (install.site / "ddtree_runtime" / "hooks.py").write_text("# mine\n")
+    code, out, _ = run(install.site, "--status")
+    assert code == 1
+    assert out.count("\nruntime: ") == 1
+    assert "ddtree_runtime/hooks.py: missing, or not as this ddtree lays it there" in out
+    assert run(install.site, "--revert", "--yes")[0] == 0
+
+
+def test_a_dead_end_names_every_command_that_leads_out(install: mini.Mini) -> None:
+    run(install.site, "--apply", "--yes")
+    install.edit(mini.CONFIG, lambda text: text + "# mine\n")
+    code, out, _ = run(install.site, "--status")
+
+    assert code == 4
+    commands = [line for line in out.splitlines() if line.startswith("run: ")]
+    assert commands == [
+        "run: python -m pip install --force-reinstall --no-deps vllm==0.32.0",
+        f"run: ddtree patch {install.site} --revert",
+    ]
+
+
 def test_a_status_says_what_to_run(install: mini.Mini) -> None:
     run(install.site, "--apply", "--yes")
     shutil.rmtree(install.site / "ddtree_runtime")

@@ -204,7 +204,7 @@ def run(monkeypatch: pytest.MonkeyPatch, action: Any, *arguments: str) -> tuple[
 def test_the_command_line_becomes_options(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[options.Options] = []
 
-    def action(given: options.Options, say: Callable[[str], None]) -> Report:
+    def action(given: options.Options, say: Callable[[str], None], _: object) -> Report:
         say("decoding")
         seen.append(given)
         return failed()

@@ -11,8 +11,6 @@ from ....patches.plan import Plan
 from ....patches.status import State, Status
 from ..text import clean
 
-_NEXT = {State.LOST: "--apply", State.DAMAGED: "--revert", State.UNTRACKED: "--revert"}
-
 
 def render(outcome: Outcome, *, whole: bool = True) -> str:
     """All of the outcome; `whole` with every file that is laid beside vLLM."""
@@ -66,12 +64,12 @@ def status_lines(status: Status) -> Iterator[str]:
     yield f"status: {status.state}: {status.sentence}"
     yield f"target: vLLM {status.version or '(version unknown)'}: {status.location}"
     yield from (f"file: {file}: {state}" for file, state in status.files.items())
-    yield from (
-        f"runtime: {path}: missing, or not as ddtree put it there" for path in status.runtime
-    )
+    put = "this ddtree lays" if status.state == State.UNTRACKED else "ddtree put"
+    yield from (f"runtime: {path}: missing, or not as {put} it there" for path in status.runtime)
     yield from (f"foreign: {path}: changed by somebody else" for path in status.foreign)
     if status.outdated:
         yield "outdated: another ddtree applied it; revert it first to apply this one"
-    if status.state in _NEXT:
-        yield f"run: {hints.patch(status.target, _NEXT[status.state], python=status.python)}"
+    if status.state == State.UNTRACKED and status.whole:
+        yield "nothing to repair: --revert gives every byte back"
+    yield from (f"run: {command}" for command in status.repair)
     yield from (f"note: {note}" for note in status.notes)

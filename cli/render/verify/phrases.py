@@ -9,6 +9,10 @@ from ....patches.verify.report import Check, Cost, Engine, Level, Outcome, Repor
 SUMMARIES = {
     Verdict.PASSED: "all levels passed: with trees, the output is greedy decoding",
     Verdict.FAILED: "do not serve with this patch",
+    "vacuous": (
+        "nothing was found wrong, and on these prompts no mistake would have been noticed; give "
+        "more prompts or longer ones (--prompts, --tokens)"
+    ),
     Verdict.INCOMPLETE: "what was run passed, and not everything was run",
 }
 
@@ -19,6 +23,9 @@ def headline(report: Report) -> str:
     missing = [level.level for level in report.levels if level.outcome == Outcome.NOT_RUN]
     if broken(report.imports):
         failed = ["imports", *failed]
+    open_ = [level.level for level in report.levels if level.proved_nothing]
+    if failed and failed == open_:
+        return f"{', '.join(failed)} proved nothing: {SUMMARIES['vacuous']}"
     if failed:
         return f"{', '.join(failed)} failed: {SUMMARIES[Verdict.FAILED]}"
     if missing:

@@ -97,6 +97,8 @@ def variables(job: Job) -> dict[str, str]:
         "VLLM_NO_USAGE_STATS": "1",
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
         "VLLM_LOGGING_LEVEL": "WARNING",
+        # What the runtime demands before it leaves out parts of itself.
+        "DDTREE_CONTROLS": "1",
     }
     if job["runner"] is not None:
         found[RUNNER] = RUNNERS[job["runner"]]

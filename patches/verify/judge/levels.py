@@ -48,6 +48,13 @@ def _level(name: str, evidence: Evidence, method: str | None, rule: Rule | None)
             checks = greedy.checks(evidence, evidence.truth, rule)
     if not checks or (failure and name in ("L1", "L2")):
         return Level(name, CLAIMS[name], Outcome.FAILED, failure or "nothing came back", checks)
-    wrong = [check for check in checks if check.outcome == Outcome.FAILED]
+    # What is wrong comes before what proves nothing.
+    wrong = sorted(
+        (check for check in checks if check.outcome == Outcome.FAILED), key=lambda one: one.vacuous
+    )
     outcome = Outcome.FAILED if wrong else Outcome.PASSED
-    return Level(name, CLAIMS[name], outcome, wrong[0].detail if wrong else "", checks)
+    reason = ""
+    if wrong:
+        name_, detail = wrong[0].name, wrong[0].detail
+        reason = f"{name_}: {detail}" if wrong[0].vacuous else detail
+    return Level(name, CLAIMS[name], outcome, reason, checks)

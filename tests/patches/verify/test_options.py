@@ -123,6 +123,8 @@ def test_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "has_gpu", lambda: False)
     assert list(parts(job())) == ["L1", "L2", "engines"]
     assert parts(job())["L2"]["TRITON_INTERPRET"] == "1"
+    # Only engines have controls, and only the harness allows them.
+    assert parts(job())["engines"]["DDTREE_CONTROLS"] == "1"
     assert list(parts(job(levels=("L1",)))) == ["L1", "imports"]
     own = job(model="m", drafter="d", levels=("L4",))
     assert list(parts(own)) == ["imports", "plain", "chain", "width 1"]
