@@ -17,7 +17,7 @@ from ddtree.analyzers.errors import ConflictError
 from ddtree.patches import marks, perform
 from ddtree.patches.perform import Options
 from ddtree.patches.plan import Plan
-from ddtree.patches.recipe import Recipe, all_recipes
+from ddtree.patches.recipe import Recipe
 from ddtree.patches.runtime.hooks import HANDLERS
 from ddtree.patches.status import State, Status
 from tests import wheels
@@ -137,10 +137,6 @@ def test_the_table_has_one_line_for_every_release() -> None:
     rows = [line.split(" | ")[0].removeprefix("| ") for line in table() if line.startswith("| ")]
     assert rows == ["release", *releases.VERSIONS]
     assert matrix.written(README, "".join([matrix.BEGIN, *map("{}\n".format, table()), matrix.END]))
-
-
-def test_every_hook_of_the_runtime_is_some_recipe_s() -> None:
-    assert {anchor.hook for recipe in all_recipes() for anchor in recipe.anchors} == set(HANDLERS)
 
 
 def test_what_the_table_calls_run_is_a_test() -> None:
