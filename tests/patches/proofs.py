@@ -17,12 +17,14 @@ class Proof:
         runner: `v1` or `v2`.
         drafters: whose trees it runs.
         releases: those that it is parametrised with; the one of the engine environment if none.
+        stand_ins: the operators of vLLM's compiled extension are the tests' own there.
     """
 
     test: str
     runner: str
     drafters: tuple[str, ...]
     releases: tuple[str, ...] = ()
+    stand_ins: bool = False
 
     def ids(self) -> tuple[str, ...]:
         """What pytest calls the test, one name per release."""

@@ -20,6 +20,9 @@ def install() -> None:
     """Make the functions below operators of the extension's name, where it has not loaded."""
     for name, function in OPERATORS.items():
         setattr(torch.ops._C, name, function)
+    # Later releases do not call these on a CPU, where they raise.
+    for name in ("synchronize", "empty_cache"):
+        setattr(torch.accelerator, name, nothing)
 
 
 def nothing(*arguments: Any) -> str:
@@ -54,7 +57,7 @@ def rotary_embedding(
         if rows is None:
             continue
         heads = rows.view(len(cosine), -1, head_size)[..., : 2 * cosine.shape[-1]]
-        split = heads.unflatten(-1, (2, -1) if halves else (-1, 2))
+        split = heads.view(*heads.shape[:-1], *((2, -1) if halves else (-1, 2)))
         first, second = split.unbind(-2 if halves else -1)
         cos, sin = cosine[:, None], sine[:, None]
         rotated = (first * cos - second * sin, second * cos + first * sin)

@@ -7,14 +7,13 @@ Python imports this module by itself where its folder is on the path.
 
 from __future__ import annotations
 
+import importlib
 import importlib.abc
 import importlib.machinery
 import sys
 import types
 from collections.abc import Sequence
 from typing import Any
-
-import ddtree_operators
 
 # Reads a file format that no test has.
 _EMPTY = "gguf"
@@ -48,4 +47,5 @@ class _Empty(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 sys.meta_path.append(_Empty())
-ddtree_operators.install()
+# Beside this file, which is no part of a package where the engine runs.
+importlib.import_module("ddtree_operators").install()
