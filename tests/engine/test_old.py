@@ -115,6 +115,8 @@ def test_the_scheduler_reserves_the_budget(ahead: int, expected: int) -> None:
     assert (made.num_spec_tokens, made.num_lookahead_tokens) == (16, expected)
     width.scheduler_init(init, made, config(additional_config={}), log_stats=True)
     assert (made.num_spec_tokens, made.num_lookahead_tokens) == (7, ahead)
+    with pytest.raises(Refused, match="only the V1 model runner is hooked"):
+        width.scheduler_init(init, made, config(use_v2_model_runner=True), log_stats=True)
 
 
 def test_a_step_that_has_no_width_is_left_alone() -> None:

@@ -1,5 +1,6 @@
-"""Releases before 0.24.0 in engines whose compiled operators are stand-ins, since they were compiled
-for another torch; all else is the release's own. See `stand_ins`.
+"""Releases before 0.24.0 in engines whose compiled operators are stand-ins; see `stand_ins`.
+
+They were compiled for another torch. All else is the release's own.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import pytest
 
 from . import environment, installs, runs, verified
 from .test_drafters import PASS
+from .test_trees import PLAIN, PROMPTS, with_oracle
 
 pytestmark = [pytest.mark.engine, pytest.mark.extended]
 
@@ -65,27 +67,60 @@ def patch(folder: Path, *arguments: str) -> None:
     assert code == 0, out + err
 
 
-@pytest.mark.parametrize("release", ["0.20.1"])
-def test_ngram_trees(release: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The edited modules are imported, trees are verified, and every byte is given back."""
-    monkeypatch.setenv("DDTREE_STATE", str(tmp_path / "state"))
-    folder = tmp_path / "env"
+def patched_and_run(release: str, root: Path, cases: dict[str, runs.Case]) -> dict[str, Any]:
+    """Results of the cases in a patched release, whose bytes are all given back afterwards."""
+    folder, work = root / "env", root / "work"
     python = installed(release, folder)
     before = digests(python)
     patch(folder, "--apply", "--check-imports")
+    work.mkdir()
+    results = runs.run(python, work, cases, **VARIABLES)
+    patch(folder, "--revert")
+    assert digests(python) == before
+    return results
+
+
+@pytest.fixture(autouse=True)
+def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The journals of what is thrown away soon are nobody's."""
+    monkeypatch.setenv("DDTREE_STATE", str(tmp_path / "state"))
+
+
+@pytest.mark.parametrize("release", ["0.20.1"])
+def test_ngram_trees(release: str, tmp_path: Path) -> None:
+    """Several matches merged, beside vLLM's single match; without mask and commit it is wrong."""
+    parts = ["mask", "positions", "commit"]
     cases = {
         "plain": case(),
         "chain": case(**NGRAM),
         "tree": case(**NGRAM, **runs.trees(16)),
-        "blind": case(**NGRAM, **runs.trees(16, without=["mask", "positions", "commit"])),
+        "blind": case(**NGRAM, **runs.trees(16, without=parts)),
     }
-    (tmp_path / "work").mkdir()
-    results = runs.run(python, tmp_path / "work", cases, **VARIABLES)
+    results = patched_and_run(release, tmp_path, cases)
     truth = results["plain"]["passes"]
     assert results["chain"]["passes"] == truth
     assert results["tree"]["passes"] == truth
     assert results["blind"]["passes"] != truth
     assert runs.acceptance(results["tree"]) > runs.acceptance(results["chain"]) + 0.1
     assert results["tree"]["counters"]["branches"] > 10
-    patch(folder, "--revert")
-    assert digests(python) == before
+
+
+@pytest.mark.parametrize("release", ["0.22.1", "0.23.0"])
+def test_oracle_trees(release: str, tmp_path: Path) -> None:
+    """Random trees over two passes, in both layouts of a cache that attention itself writes."""
+    passes = [runs.greedy(PROMPTS, 160), runs.continued("plain", len(PROMPTS), 100, 60)]
+    cases = {
+        "plain": PLAIN,
+        "oracle": with_oracle(20, *passes),
+        "blind": with_oracle(20, trees={"without": ["mask"]}),
+    }
+    results = patched_and_run(release, tmp_path, cases)
+    truth = runs.tokens(results["plain"]["passes"][0])
+    first, second = (runs.tokens(one) for one in results["oracle"]["passes"])
+    assert first == truth
+    assert second == [tokens[100:] for tokens in truth]
+    assert runs.tokens(results["blind"]["passes"][0]) != truth
+    counters = results["oracle"]["counters"]
+    assert counters["branches"] > 250
+    assert counters["fallbacks"] == {}
+    assert counters["acceptance_length"] > counters["acceptance_length_chain"] + 0.5

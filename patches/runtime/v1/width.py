@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from ..config import settings_of
+from ..refusals import check_config
 
 # Of `SchedulerOutput`, since 0.24.0.
 FIELD = "num_spec_tokens_to_schedule"
@@ -25,11 +26,13 @@ def scheduler_init(function: Callable[..., None], scheduler: Any, *args: Any, **
 
     Raises:
         SettingsError: the settings are wrong.
+        Refused: trees cannot work with this configuration, such as with the V2 model runner.
     """
     function(scheduler, *args, **named)
     settings = settings_of(scheduler.vllm_config.additional_config)
     if settings is None:
         return
+    check_config(settings, scheduler.vllm_config)
     more = settings.budget - scheduler.num_spec_tokens
     scheduler.num_spec_tokens += more
     # 0 where the drafter writes no keys ahead.
