@@ -38,7 +38,10 @@ class Reports:
     @property
     def _file(self) -> Path:
         install = self._target.install
-        parts = (self._target.source.location, str(install.distribution), _rules_digest())
+        parts = [self._target.source.location, str(install.distribution), _rules_digest()]
+        if self._target.seen is not None:
+            # Many machines have an install at the same place.
+            parts.append(self._target.seen.fingerprint)
         named = "\0".join(parts)
         return cache_folder() / "reports" / f"{hashlib.sha256(named.encode()).hexdigest()}.json"
 
@@ -55,8 +58,12 @@ class Reports:
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             return None
         # What the metadata says, and what differs from the record, is read afresh.
-        check = RecordCheck(self._target.source, self._target.record, digests)
-        install = check.finish().onto(self._target.install)
+        if self._target.seen is None:
+            check = RecordCheck(self._target.source, self._target.record, digests)
+            differences = check.finish()
+        else:
+            differences = self._target.seen.differences
+        install = differences.onto(self._target.install)
         return replace(report, target=self._target.name, install=install)
 
     def save(self, report: Report, digests: Mapping[str, tuple[str, str]]) -> None:

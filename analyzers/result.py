@@ -181,19 +181,20 @@ class Report:
 
 def to_json(report: Report) -> dict[str, Any]:
     """The report as the documented JSON object (schema version 1)."""
-    body = {f.name: _plain(getattr(report, f.name)) for f in fields(report)}
+    body = {f.name: plain(getattr(report, f.name)) for f in fields(report)}
     version = body.pop("tool_version")
     head = {"schema_version": SCHEMA_VERSION, "tool": {"name": "ddtree", "version": version}}
     return head | body
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Dataclasses, enums and tuples as what JSON knows."""
     if isinstance(value, enum.StrEnum):
         return value.value
     if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: _plain(getattr(value, f.name)) for f in fields(value)}
+        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [plain(item) for item in value]
     return value

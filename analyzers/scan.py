@@ -2,36 +2,55 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from .install.check import RecordCheck
+from .install.check import Differences, RecordCheck
 from .result import Unreadable
 from .targets.source import Source
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Scan:
     """What the pass saw; `masks` are the files in which a mask could be built."""
 
     files: int = 0
     bytes: int = 0
-    masks: list[str] = field(default_factory=list)
-    unreadable: list[Unreadable] = field(default_factory=list)
+    masks: tuple[str, ...] = ()
+    unreadable: tuple[Unreadable, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was looked at where the files lie, so that they need not all be carried here.
+
+    Attributes:
+        scan: what the pass over the source files saw.
+        differences: from what the installer recorded.
+        libraries: what compiled libraries carry; see `compiled_verifiers`.
+        fingerprint: changes when any file of the install does.
+    """
+
+    scan: Scan
+    differences: Differences
+    libraries: tuple[str, ...]
+    fingerprint: str
 
 
 def scan(source: Source, check: RecordCheck) -> Scan:
     """Read every Python file of the source, and hand its bytes to the record check."""
-    result = Scan(unreadable=list(source.problems()))
+    masks: list[str] = []
+    unreadable = list(source.problems())
+    files = size = 0
     for path, data in source.read_many(p for p in source.files() if p.endswith(".py")):
         if isinstance(data, OSError):
-            result.unreadable.append(Unreadable(path, data.strerror or str(data)))
+            unreadable.append(Unreadable(path, data.strerror or str(data)))
             continue
-        result.files += 1
-        result.bytes += len(data)
+        files += 1
+        size += len(data)
         check.feed(path, data)
         if may_build_mask(path, data):
-            result.masks.append(path)
-    return result
+            masks.append(path)
+    return Scan(files, size, tuple(masks), tuple(unreadable))
 
 
 def may_build_mask(path: str, data: bytes) -> bool:

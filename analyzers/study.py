@@ -17,6 +17,7 @@ from .methods import read_methods
 from .plugins import plugin_hits
 from .program.program import Program
 from .program.receivers import Receivers
+from .program.replacements import replacements
 from .result import Coverage, EnginePath, PathResult, Report, Stage, StageVerdict, Unreadable
 from .rules import all_rules
 from .scan import Scan, scan
@@ -58,6 +59,7 @@ class _Study:
         source = self._target.source
         self._progress("following the engine's calls")
         engines = list(find_engines(self._program, self._receivers, PACKAGE))
+        self._replace(engines)
         default = default_path(self._program, PACKAGE, [engine.path for engine in engines])
         with ExitStack() as stack:
             # All paths but the last are examined beside this process, before it has threads.
@@ -68,12 +70,19 @@ class _Study:
                 works[:-1] = [stack.enter_context(started(work)) for work in works[:-1]]
             self._progress("reading files")
             check = RecordCheck(source, self._target.record)
-            seen = scan(source, check)
+            elsewhere = self._target.seen
+            seen = scan(source, check) if elsewhere is None else elsewhere.scan
             self._progress("examining the verifiers")
             found = [work() for work in reversed(works)][::-1]
         judge = Judge()
         paths = self._judge(judge, engines, default, found, seen)
         return self._report(judge, paths, found, seen, check), check
+
+    def _replace(self, engines: Iterable[Engine]) -> None:
+        """Know what runs in place of methods of the objects that the engines hold."""
+        for engine in engines:
+            for method, wrap in replacements(self._program, self._receivers, engine.classes[0]):
+                self._receivers.wrappers.put(method, wrap)
 
     def _examine(self, engine: Engine) -> _Examined:
         hits = self._examiner.engine(engine)
@@ -117,10 +126,13 @@ class _Study:
         verdict, summary = total(paths)
         self._progress("comparing with the record of the install")
         methods = read_methods(self._program, PACKAGE)
+        elsewhere = target.seen
+        differences = check.finish() if elsewhere is None else elsewhere.differences
+        libraries = compiled_verifiers(source) if elsewhere is None else elsewhere.libraries
         return Report(
             target=target.name,
             tool_version=_version(),
-            install=check.finish().onto(target.install),
+            install=differences.onto(target.install),
             verdict=verdict,
             summary=summary,
             paths=paths,
@@ -132,7 +144,7 @@ class _Study:
                 *self._refused(),
                 *_conditions(hit for examined in found for hit in examined.hits),
                 *rebound_kernels(source, judge.evidence),
-                *compiled_verifiers(source),
+                *libraries,
             ),
         )
 

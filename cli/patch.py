@@ -12,10 +12,24 @@ import typer
 
 from ..analyzers.errors import UsageError
 from .host import PythonOption
-from .options import TARGET_HELP, TextFormat, TextFormatOption, complete_target
+from .options import (
+    REMOTE_HELP,
+    TARGET_HELP,
+    AcceptNewOption,
+    SshConfigOption,
+    SshTransport,
+    SudoOption,
+    TextFormat,
+    TextFormatOption,
+    TimeoutOption,
+    TransportOption,
+    complete_target,
+)
 from .output import complain, emit
+from .remote import far_of
 
 if TYPE_CHECKING:
+    from ..patches.far.remote import Far
     from ..patches.perform import Options, Outcome
     from ..patches.plan import Plan
     from ..patches.status import Status
@@ -24,8 +38,8 @@ TargetArgument = Annotated[
     str | None,
     typer.Argument(
         metavar="TARGET",
-        help=f"{TARGET_HELP} Nothing: the environment of --python, else of $VIRTUAL_ENV, "
-        "else of the running interpreter.",
+        help=f"{TARGET_HELP} {REMOTE_HELP} Nothing: the environment of --python, else of "
+        "$VIRTUAL_ENV, else of the running interpreter.",
         autocompletion=complete_target,
         show_default=False,
     ),
@@ -76,8 +90,13 @@ def patch(
     force: ForceOption = False,
     check_imports: ImportsOption = False,
     format_: TextFormatOption = TextFormat.TERMINAL,
+    transport: TransportOption = SshTransport.PARAMIKO,
+    accept_new: AcceptNewOption = False,
+    sudo: SudoOption = False,
+    timeout: TimeoutOption = None,
+    ssh_config: SshConfigOption = None,
 ) -> None:
-    """Make verification a tree in an installed vLLM, reversibly.
+    """Make verification a tree in an installed vLLM, reversibly, here or on another machine.
 
     Without --apply, --revert, --status or --bundle: the plan, and nothing is written.
     """
@@ -90,7 +109,8 @@ def patch(
     ask = chosen in ("apply", "revert") and not yes
     agree = _asking(chosen, format_, target, python) if ask else _agreed
     options = Options(target, python, force=force, imports=check_imports, plan_id=plan, agree=agree)
-    outcome = _run(chosen, options, bundle)
+    far = far_of(target, python, transport, accept_new, sudo, timeout, ssh_config)
+    outcome = _run(chosen, options, bundle) if far is None else _sent(chosen, far, options, bundle)
     emit(render(outcome, format_))
     raise typer.Exit(exit_code(outcome))
 
@@ -134,6 +154,20 @@ def _run(chosen: str, options: Options, bundle: Path | None) -> Outcome:
     return actions[chosen](options)
 
 
+def _sent(chosen: str, far: Far, options: Options, bundle: Path | None) -> Outcome:
+    from ..patches.far import remote
+
+    if bundle is not None:
+        return remote.bundle(far, options, bundle)
+    actions = {
+        "plan": remote.plan,
+        "apply": remote.apply,
+        "revert": remote.revert,
+        "status": remote.status,
+    }
+    return actions[chosen](far, options)
+
+
 def _somebody() -> bool:
     """Whether a person can answer."""
     return sys.stdin is not None and sys.stdin.isatty()
@@ -151,7 +185,7 @@ def _asking(
     Raises:
         UsageError: there is nobody to ask; or, from the function, the answer is no.
     """
-    which = [target] if target else ["--python", str(python)] if python else []
+    which = [*([target] if target else []), *(["--python", str(python)] if python else [])]
     command = shlex.join(["ddtree", "patch", *which, f"--{chosen}"])
     if format_ != TextFormat.TERMINAL or not _somebody():
         raise UsageError(

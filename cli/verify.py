@@ -10,10 +10,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..analyzers.errors import UsageError
-from .options import QuietOption, TextFormat, TextFormatOption, complete_target
+from .options import (
+    REMOTE_HELP,
+    AcceptNewOption,
+    QuietOption,
+    SshConfigOption,
+    SshTransport,
+    SudoOption,
+    TextFormat,
+    TextFormatOption,
+    TransportOption,
+    complete_target,
+)
 from .output import complain, emit
+from .remote import far_of
 
 if TYPE_CHECKING:
+    from ..patches.far.remote import Far
     from ..patches.verify.options import Options
     from ..patches.verify.report import Report
 
@@ -39,6 +52,13 @@ class Method(enum.StrEnum):
     NGRAM = "ngram"
 
 
+class Runner(enum.StrEnum):
+    """vLLM's model runners."""
+
+    V1 = "v1"
+    V2 = "v2"
+
+
 class Dtype(enum.StrEnum):
     """Types of the target's weights."""
 
@@ -53,15 +73,20 @@ TargetArgument = Annotated[
     typer.Argument(
         metavar="TARGET",
         help="A virtual environment, a site-packages folder or a vllm package folder, patched by "
-        "ddtree. Nothing: the environment of --python, else of $VIRTUAL_ENV, else of the running "
-        "interpreter.",
+        f"ddtree. {REMOTE_HELP} Nothing: the environment of --python, else of $VIRTUAL_ENV, else "
+        "of the running interpreter.",
         autocompletion=complete_target,
         show_default=False,
     ),
 ]
 PythonOption = Annotated[
     Path | None,
-    typer.Option("--python", metavar="PATH", help="The interpreter that runs the target."),
+    typer.Option(
+        "--python",
+        metavar="PATH",
+        help="The interpreter that runs the target; of another machine or a container, the "
+        "interpreter or the environment there.",
+    ),
 ]
 ModelOption = Annotated[
     str | None,
@@ -116,6 +141,14 @@ LevelOption = Annotated[
         "--level", help="Run this level; may be repeated. Nothing: all.", show_default=False
     ),
 ]
+RunnerOption = Annotated[
+    Runner | None,
+    typer.Option(
+        "--runner",
+        help="vLLM's model runner; nothing: the one that the target takes by itself. Without a "
+        "GPU, v2 runs under Triton's interpreter, which takes many minutes.",
+    ),
+]
 SeedOption = Annotated[int, typer.Option("--seed", help="Of random trees and prompts.")]
 EngineOption = Annotated[
     str | None,
@@ -142,11 +175,16 @@ def verify(
     prompts: PromptsOption = None,
     dtype: DtypeOption = None,
     level: LevelOption = None,
+    runner: RunnerOption = None,
     seed: SeedOption = 1,
     engine: EngineOption = None,
     timeout: TimeoutOption = 1800,
     format_: TextFormatOption = TextFormat.TERMINAL,
     quiet: QuietOption = False,
+    transport: TransportOption = SshTransport.PARAMIKO,
+    accept_new: AcceptNewOption = False,
+    sudo: SudoOption = False,
+    ssh_config: SshConfigOption = None,
 ) -> None:
     """Prove that a patched vLLM decodes greedily with trees, and say whether they pay.
 
@@ -169,16 +207,18 @@ def verify(
         prompts=prompts,
         dtype=dtype,
         levels=tuple(level or Level),
+        runner=runner,
         seed=seed,
         engine=_engine(engine),
         timeout=timeout,
     )
-    report = _verified(options, quiet=quiet)
+    far = far_of(target, python, transport, accept_new, sudo, timeout, ssh_config)
+    report = _verified(options, far, quiet=quiet)
     emit(render(report, format_, quiet=quiet))
     raise typer.Exit(exit_code(report))
 
 
-def _verified(options: Options, *, quiet: bool) -> Report:
+def _verified(options: Options, far: Far | None, *, quiet: bool) -> Report:
     """The report; what the target printed last goes to stderr if there is none."""
     from ..patches.errors import FarSideError
     from ..patches.verify.perform import verify as perform
@@ -187,7 +227,7 @@ def _verified(options: Options, *, quiet: bool) -> Report:
 
     try:
         with progress(quiet=quiet) as say:
-            return perform(options, say)
+            return perform(options, say, far)
     except FarSideError as failure:
         complain("".join(f"target: {clean(line)}\n" for line in failure.log))
         raise

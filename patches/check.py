@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-import pkgutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..analyzers.errors import ConflictError
 from ..analyzers.install.names import dotted_name
-from . import hints
+from . import hints, probe
 from .journal import Journal
 from .marks import confine
 from .place import Place
 from .plan import Plan
 from .undo import runtime_changes
 
-_PROBE = "probe.py"
 _TIMEOUT = 120
 # vLLM itself, torch and all that they pull in, from a cold disk.
 _IMPORT_TIMEOUT = 600
@@ -103,8 +101,8 @@ def _asked(python: Path, place: Place, wanted: Mapping[str, Sequence[str]]) -> t
 
 
 def _probe() -> str:
-    # Through the loader: this package may have come here in an archive.
-    return (pkgutil.get_data(__package__, _PROBE) or b"").decode()
+    # Through the loader: these modules may have come here without files.
+    return str(probe.__loader__.get_source(probe.__name__))  # type: ignore[union-attr]
 
 
 def _answer(text: str) -> dict[str, str] | None:

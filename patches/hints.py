@@ -8,9 +8,16 @@ from pathlib import Path
 from ..analyzers.result import Install
 
 
-def patch(target: str | Path, *words: str) -> str:
-    """`ddtree patch` for a target, ready to be pasted into a shell."""
-    return shlex.join(["ddtree", "patch", str(target), *words])
+def patch(target: str | Path, *words: str, python: str | None = None) -> str:
+    """`ddtree patch` for a target, ready to be pasted into a shell.
+
+    Args:
+        target: what the user named.
+        words: the options.
+        python: what names the environment, where the target is another machine.
+    """
+    named = ["--python", python] if python else []
+    return shlex.join(["ddtree", "patch", str(target), *named, *words])
 
 
 def inspect(target: str | Path) -> str:

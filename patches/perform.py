@@ -100,9 +100,9 @@ def apply(options: Options) -> Outcome:
     with _opened(options) as opened:
         place, status = opened.examined()
         if status.state == State.APPLIED:
-            return _left_alone(status)
+            return left_alone(status)
         planned = _planned(opened, status, place)
-        _refuse_another(planned, options.plan_id)
+        refuse_another(planned, options.plan_id)
         options.agree(planned)
         if status.state == State.LOST:
             give_back(opened.target, place, status, force=options.force)
@@ -136,7 +136,7 @@ def bundle(options: Options, folder: Path) -> Outcome:
     """Write a folder that patches such an install without ddtree, such as in an image build."""
     with _opened(options) as opened:
         planned = _bundled(opened)
-        _refuse_another(planned, options.plan_id)
+        refuse_another(planned, options.plan_id)
         write_bundle(planned, folder)
         return Bundled(planned, str(folder))
 
@@ -225,20 +225,20 @@ def _planned(opened: _Opened, status: Status, place: Place) -> Plan:
     return replace(made, notes=(*made.notes, *notes))
 
 
-def _left_alone(status: Status) -> Status:
+def left_alone(status: Status) -> Status:
     if status.outdated:
         raise ConflictError(
             f"another ddtree patched this install (plan {status.plan_id})",
             expected="an unpatched install, or one that this ddtree patched",
-            hint=hints.patch(status.target, "--revert"),
+            hint=hints.patch(status.target, "--revert", python=status.python),
         )
     return status
 
 
-def _refuse_another(planned: Plan, plan_id: str | None) -> None:
+def refuse_another(planned: Plan, plan_id: str | None) -> None:
     if plan_id is not None and plan_id != planned.id:
         raise ConflictError(
             f"the plan is {planned.id} now, not {plan_id}",
             expected="the plan that was shown, and not a byte of it changed",
-            hint=hints.patch(planned.target),
+            hint=hints.patch(planned.target, python=planned.python),
         )

@@ -65,6 +65,7 @@ class Plan:
     Args:
         installed: the files that will lie beside vLLM, by path relative to the site.
         notes: sentences about what a reader should know before saying yes.
+        python: what names the environment, where the target is another machine.
     """
 
     target: str
@@ -76,6 +77,7 @@ class Plan:
     edits: tuple[FileEdit, ...]
     installed: Mapping[str, bytes]
     notes: tuple[str, ...] = ()
+    python: str | None = None
 
     @property
     def id(self) -> str:

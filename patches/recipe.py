@@ -71,8 +71,16 @@ def all_recipes() -> tuple[Recipe, ...]:
     """The `RECIPE` of every module in `recipes`, by name; a new file is found by being there."""
     from . import recipes
 
-    names = sorted(module.name for module in pkgutil.iter_modules(recipes.__path__))
-    return tuple(importlib.import_module(f"{recipes.__name__}.{name}").RECIPE for name in names)
+    return tuple(
+        importlib.import_module(f"{recipes.__name__}.{name}").RECIPE for name in recipe_names()
+    )
+
+
+def recipe_names() -> list[str]:
+    """The names of the modules in `recipes`."""
+    from . import recipes
+
+    return sorted(module.name for module in pkgutil.iter_modules(recipes.__path__))
 
 
 def choose(version: str | None, recipes: Sequence[Recipe]) -> tuple[Recipe, str]:

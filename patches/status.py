@@ -61,6 +61,7 @@ class Status:
         foreign: files of the package that somebody else changed.
         outdated: whether another ddtree, with another recipe or runtime, applied the patch.
         notes: what was recovered or could not be checked.
+        python: what names the environment, where the target is another machine.
     """
 
     target: str
@@ -75,6 +76,7 @@ class Status:
     foreign: tuple[str, ...]
     outdated: bool = False
     notes: tuple[str, ...] = ()
+    python: str | None = None
 
 
 def status_of(

@@ -33,7 +33,7 @@ def finder_mapping(source: str) -> Mapping[str, str]:
     """
     found: dict[str, str] = {}
     for value in assigned(source, "MAPPING"):
-        found |= _literal_names(value)
+        found.update(_literal_names(value))
     return found
 
 
@@ -42,7 +42,8 @@ def _literal_names(value: ast.expr) -> dict[str, str]:
         return {}
     return {
         key.value: item.value
-        for key, item in zip(value.keys, value.values, strict=True)
+        # `strict` is new in Python 3.10, and a dictionary has as many keys as values.
+        for key, item in zip(value.keys, value.values)  # noqa: B905
         if isinstance(key, ast.Constant)
         and isinstance(item, ast.Constant)
         and isinstance(key.value, str)

@@ -17,7 +17,7 @@ def assigned(source: str, *names: str) -> Iterator[ast.expr]:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
     for statement in body:
-        if isinstance(statement, ast.Assign | ast.AnnAssign) and statement.value is not None:
+        if isinstance(statement, (ast.Assign, ast.AnnAssign)) and statement.value is not None:
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
             if any(isinstance(target, ast.Name) and target.id in names for target in targets):
                 yield statement.value

@@ -16,7 +16,12 @@ def printable(name: str) -> str:
 
 def dotted_name(path: str) -> str:
     """The module that a file defines, by its path relative to where imports look."""
-    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    return without_suffix(without_suffix(path, ".py"), "/__init__").replace("/", ".")
+
+
+def without_suffix(text: str, suffix: str) -> str:
+    """`str.removesuffix`, which Python 3.8 lacks."""
+    return text[: -len(suffix)] if suffix and text.endswith(suffix) else text
 
 
 def _shown(char: str) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from .distribution import Distribution
+from .names import without_suffix
 from .site import Site, text_of
 
 _REQUIRES = re.compile(r"^Requires-Dist:[ \t]*([\w.-]+)", re.MULTILINE | re.IGNORECASE)
@@ -28,7 +29,7 @@ def unneeded_modules(site: Site, distributions: Sequence[Distribution]) -> Itera
         for module in _modules(dist)
     }
     for name in site.names():
-        module = name.removesuffix(".py")
+        module = without_suffix(name, ".py")
         if module.isidentifier() and module not in needed:
             yield module
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import tomllib
 from collections.abc import Sequence
 
 from .distribution import Distribution, distributions, owners
@@ -56,6 +55,9 @@ def _package_info(site: Site) -> tuple[str | None, str | None]:
 
 
 def _project(text: str) -> dict[str, str]:
+    # Not at the top: it is new in Python 3.11, and few installs have this file.
+    import tomllib
+
     try:
         table = tomllib.loads(text.encode("utf-8", "replace").decode()).get("project")
     except (tomllib.TOMLDecodeError, RecursionError):

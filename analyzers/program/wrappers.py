@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .evaluate import Evaluator
 from .module import FunctionNode
@@ -50,12 +50,23 @@ class Wrappers:
         self._evaluator = Evaluator(program)
         # Functions are kept beside what is known of them, so that their identities stay theirs.
         self._known: dict[int, tuple[FunctionRef, Wrapped]] = {}
+        self._replaced: dict[int, tuple[Wrap, ...]] = {}
 
     def of(self, function: FunctionRef) -> Wrapped:
-        """What a function's own decorators put around it."""
-        if not function.node.decorator_list or function.wraps is not None:
+        """What a function's own decorators put around it, and what replaces it on its instance."""
+        if function.wraps is not None:
             return _NONE
         key = id(function.node)
+        found = self._decorated(key, function) if function.node.decorator_list else _NONE
+        replaced = self._replaced.get(key)
+        return replace(found, wraps=(*found.wraps, *replaced)) if replaced else found
+
+    def put(self, function: FunctionRef, wrap: Wrap) -> None:
+        """From here on, `wrap` runs in place of a method on the instances that an engine holds."""
+        known = self._replaced.get(id(function.node), ())
+        self._replaced[id(function.node)] = (*known, wrap)
+
+    def _decorated(self, key: int, function: FunctionRef) -> Wrapped:
         if key not in self._known:
             self._known[key] = (function, self._look(function))
         return self._known[key][1]
@@ -95,8 +106,8 @@ class Wrappers:
             handed = [*places.items(), *_rest(wrapper.function.node, len(names), function)]
             # What it hands everything on to is followed with its own arguments, not from here.
             known = self._evaluator.enclosed(wrapper)
-            bound = _bound(wrapper.function, known, function, drop=bool(through))
-            yield Wrap(bound, site, tuple(handed))
+            copied = bound(wrapper.function, known, function, drop=bool(through))
+            yield Wrap(copied, site, tuple(handed))
 
     def _is_idle(self, function: FunctionRef, wrapper: Closure) -> bool:
         """Whether a wrapper certainly returns what the function alone returns."""
@@ -164,15 +175,15 @@ def _wrap(
             handed.append((name, value))
         elif value is not None and place < len(names):
             known[name] = value
-    return Wrap(_bound(target.function, known, function), site, tuple(handed))
+    return Wrap(bound(target.function, known, function), site, tuple(handed))
 
 
-def _bound(
+def bound(
     function: FunctionRef, known: dict[str, Value], wraps: FunctionRef, *, drop: bool = False
 ) -> FunctionRef:
     """A copy of a function for which its names hold functions; `drop` keeps only the wrapped."""
     read = {node.id for node in ast.walk(function.node) if isinstance(node, ast.Name)}
-    bound = {
+    held = {
         name: value.function
         for name, value in known.items()
         if isinstance(value, Closure) and name in read
@@ -180,7 +191,7 @@ def _bound(
     }
     # A node of its own, since what is known of a function is kept by its node.
     node: FunctionNode = copy.deepcopy(function.node)
-    return FunctionRef(function.module, node, function.owner, bound, wraps)
+    return FunctionRef(function.module, node, function.owner, held, wraps)
 
 
 def _rest(node: FunctionNode, first: int, function: FunctionRef) -> list[tuple[str, int]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ..install.distribution import Distribution, distributions, owners
 from ..install.entry_points import module_of, plugins_of
-from ..install.names import printable
+from ..install.names import printable, without_suffix
 from ..install.owner import rank_owners, record_of
 from ..install.record import Record
 from ..install.unneeded import unneeded_modules
@@ -34,7 +34,7 @@ def local_target(
     located = {plugin: _located(search, plugin) for plugin in plugins}
     parts = {_PACKAGE: place.path}
     for found in located.values():
-        parts |= {path: folder for path, folder in found.items() if path not in parts}
+        parts.update({path: folder for path, folder in found.items() if path not in parts})
     source = DirectorySource(_root(place), parts)
     claims = rank_owners(_claims(place, search), source)
     record = None if place.editable or not claims else record_of(claims[0])
@@ -55,7 +55,9 @@ def local_target(
     )
     inside = tuple(plugin for plugin in plugins if located[plugin])
     said = (*notes(install, claims, record), *remarks(siblings))
-    return Target(name, source, install, inside, record, said, siblings)
+    beneath = bool(claims) and claims[0].site.location == source.location
+    metadata = claims[0].folder if beneath else ""
+    return Target(name, source, install, inside, record, said, siblings, metadata)
 
 
 class _Beside:
@@ -70,7 +72,7 @@ class _Beside:
     def read(self, path: str) -> bytes | None:
         """The bytes of a file; None where there is none that can be read."""
         top, _, rest = path.partition("/")
-        place = self._top(top.removesuffix(".py"))
+        place = self._top(without_suffix(top, ".py"))
         if place is None or (place.suffix == ".py") is bool(rest):
             return None
         file = place / rest if rest else place

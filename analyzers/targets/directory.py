@@ -30,7 +30,7 @@ class DirectorySource:
     """
 
     def __init__(self, root: Path, parts: Mapping[str, Path]) -> None:
-        self._root = root
+        self.root = root
         self._parts = dict(parts)
 
     def add(self, parts: Mapping[str, Path]) -> None:
@@ -40,7 +40,7 @@ class DirectorySource:
     @property
     def location(self) -> str:
         """The root's path."""
-        return printable(str(self._root))
+        return printable(str(self.root))
 
     @property
     def independent_reads(self) -> bool:

@@ -32,7 +32,7 @@ print({_MARK!r} + json.dumps([
 
 def running_environment() -> Environment:
     """Where the running interpreter would import from, less the folder of its script."""
-    paths = sys.path if sys.flags.safe_path else sys.path[1:]
+    paths = sys.path if getattr(sys.flags, "safe_path", False) else sys.path[1:]
     sites = unique(Path(path) for path in paths if path and is_dir(Path(path)))
     return Environment(sys.prefix, sites, platform.python_version())
 
@@ -90,7 +90,7 @@ def _ask(path: Path) -> tuple[str | None, str, list[str]]:
         raise _mute(path, f"cannot be run: {error.strerror}") from error
     for line in reversed(done.stdout.decode("utf-8", "replace").splitlines()):
         if line.startswith(_MARK):
-            return _answer(path, line.removeprefix(_MARK))
+            return _answer(path, line[len(_MARK) :])
     raise _mute(path, f"does not answer like a Python (exit code {done.returncode})")
 
 

@@ -137,6 +137,15 @@ def _missing(target: str, *, broken: bool) -> TargetError:
 
 
 def _in_folder(target: str, path: Path) -> Target:
+    return _in_environment(folder_environment(target, path), printable(target))
+
+
+def folder_environment(target: str, path: Path) -> Environment:
+    """Where to look for vLLM in a folder, which the user called `target`.
+
+    Raises:
+        TargetError: it is no place where vLLM could be.
+    """
     environment = _environment_at(path)
     if environment is None:
         inner = next((name for name in (".venv", "venv") if is_dir(path / name)), None)
@@ -148,7 +157,7 @@ def _in_folder(target: str, path: Path) -> Target:
             if inner
             else f"find {shown} -path '*/vllm/__init__.py'",
         )
-    return _in_environment(environment, printable(target))
+    return environment
 
 
 def _environment_at(path: Path) -> Environment | None:

@@ -10,7 +10,9 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from ..install.names import without_suffix
 from ..install.record import Record
 from .source import Sibling, Source
 
@@ -25,8 +27,9 @@ _IMPORT = re.compile(
 )
 _COMMENT = re.compile(rb"#[^\n]*")
 
-# The bytes of a path relative to where imports would look; None where nothing is.
-Read = Callable[[str], bytes | None]
+if TYPE_CHECKING:
+    # The bytes of a path relative to where imports would look; None where nothing is.
+    Read = Callable[[str], bytes | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +104,7 @@ def find_siblings(
         own: the modules beside `vllm` that are no dependencies; asked only without a record.
         known: packages that are part of the source already.
     """
-    skipped = {path.partition("/")[0].removesuffix(".py") for path in known}
+    skipped = {without_suffix(path.partition("/")[0], ".py") for path in known}
     skipped |= {_PACKAGE, ""} | sys.stdlib_module_names
     release = _Release(source, record)
     # A fork may come with a second package in the same distribution.
@@ -129,7 +132,8 @@ def _edited(source: Source, record: Record | None) -> Iterator[str]:
 
 def _second_packages(record: Record) -> set[str]:
     tops = {path.partition("/")[0] for path in record.entries if path.endswith(".py")}
-    return {top.removesuffix(".py") for top in tops if top.removesuffix(".py").isidentifier()}
+    names = {without_suffix(top, ".py") for top in tops}
+    return {name for name in names if name.isidentifier()}
 
 
 def _closure(modules: Sequence[str], release: _Release, read: Read) -> tuple[str, ...]:
@@ -154,7 +158,7 @@ def _closure(modules: Sequence[str], release: _Release, read: Read) -> tuple[str
         found[path] = None
         package = module if path.endswith("/__init__.py") else module.rpartition(".")[0]
         for item in imports(data):
-            waiting.extend(_with_parents(_absolute(item, package)))
+            waiting.extend(_with_parents(absolute(item, package)))
     return tuple(sorted(found))
 
 
@@ -188,7 +192,8 @@ def _names(listed: bytes) -> Iterator[str]:
             yield words[0]
 
 
-def _absolute(item: _Import, package: str) -> str:
+def absolute(item: _Import, package: str) -> str:
+    """The dotted name of an import in a module of `package`."""
     if not item.level:
         return item.name
     parts = package.split(".")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from ..install.record import Record
 from ..result import Install, Plugin, Unreadable
+
+if TYPE_CHECKING:
+    from ..scan import Seen
 
 # `Source.read` refuses files beyond this many bytes; `Source.open` streams them.
 READ_LIMIT = 64 << 20
@@ -112,3 +115,7 @@ class Target:
     notes: tuple[str, ...] = ()
     # Packages that edits of `vllm` hand control to; their files are part of the source.
     siblings: tuple[Sibling, ...] = ()
+    # The folder of the metadata, where it lies at the root of the source.
+    metadata: str = ""
+    # What was looked at where the files are; None if they are all at hand.
+    seen: Seen | None = None

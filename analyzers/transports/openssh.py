@@ -48,6 +48,10 @@ _OWN_WORDS = re.compile(
 )
 _KEY_WORDS = re.compile(r"host key|host identification|fingerprint", re.IGNORECASE)
 _LOGIN_WORDS = re.compile(r"permission denied|authentication fail", re.IGNORECASE)
+_BAD_KEYS = (
+    ("IDENTIFICATION HAS CHANGED", "it shows another key than the known one"),
+    ("REVOKED", "it is revoked"),
+)
 
 
 class OpensshTransport:
@@ -144,13 +148,7 @@ class OpensshTransport:
         words = "; ".join(said)
         reason = printable(said[-1] if said else "no reason given")[:300]
         if _KEY_WORDS.search(words):
-            shown = re.search(r"SHA256:[\w+/=]+", words)
-            return HostKeyError(
-                f"ssh does not trust the key of {self._address}: {reason}"
-                + (f" ({shown[0]})" if shown else ""),
-                expected="a key that a known_hosts file lists; if it is right, accept it",
-                hint=f"ddtree inspect host {self._address} --accept-new --transport openssh",
-            )
+            return self._untrusted(words, reason)
         if _LOGIN_WORDS.search(words):
             return LoginError(
                 f"{self._address} lets ssh not in: {reason}",
@@ -161,6 +159,21 @@ class OpensshTransport:
             f"ssh cannot reach {self._address}: {reason}",
             expected="a host with an ssh server",
             hint=f"ssh -v {self._address} true",
+        )
+
+    def _untrusted(self, words: str, reason: str) -> HostKeyError:
+        expected = "a key that a known_hosts file lists; if it is right, accept it"
+        hint = f"ddtree inspect host {self._address} --accept-new --transport openssh"
+        for sign, meaning in _BAD_KEYS:
+            if sign in words.upper():
+                reason, expected = f"{meaning}; someone may be in the middle", "the known key"
+                hint = f"ssh -v {self._address} true"
+        shown = re.search(r"SHA256:[\w+/]+", words)
+        return HostKeyError(
+            f"ssh does not trust the key of {self._address}: {reason}"
+            + (f" ({shown[0]})" if shown else ""),
+            expected=expected,
+            hint=hint,
         )
 
 

@@ -21,7 +21,7 @@ def as_text(failure: DdtreeError) -> str:
 def as_data(failure: DdtreeError, format_: Format) -> str:
     """The failure for stdout in a machine's format; empty for a person's."""
     if format_ == Format.JSON:
-        return json.dumps(_json(failure), indent=2) + "\n"
+        return json.dumps(as_json(failure), indent=2) + "\n"
     if format_ == Format.SARIF:
         from .sarif import failed_run, log
 
@@ -29,7 +29,8 @@ def as_data(failure: DdtreeError, format_: Format) -> str:
     return ""
 
 
-def _json(failure: DdtreeError) -> dict[str, object]:
+def as_json(failure: DdtreeError) -> dict[str, object]:
+    """The failure as the object that the schemas describe."""
     return {
         "schema_version": SCHEMA_VERSION,
         "tool": {"name": "ddtree", "version": __version__},

@@ -12,9 +12,9 @@ SCHEMA_URI = (
 )
 
 
-def log(run: dict[str, Any]) -> dict[str, Any]:
-    """The file that carries one run."""
-    return {"$schema": SCHEMA_URI, "version": "2.1.0", "runs": [run]}
+def log(*runs: dict[str, Any]) -> dict[str, Any]:
+    """The file that carries the runs."""
+    return {"$schema": SCHEMA_URI, "version": "2.1.0", "runs": list(runs)}
 
 
 def tool(rules: list[dict[str, Any]]) -> dict[str, Any]:

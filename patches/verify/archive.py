@@ -10,12 +10,20 @@ from pathlib import Path
 from typing import Any
 
 from ...analyzers.errors import DdtreeError
+from .harness import plan
 
 HERE = Path(__file__).resolve().parent
 HARNESS = HERE / "harness"
 MODELS = HERE / "models"
+STANDIN = HERE / "standin"
 PACKAGE = "ddtree_harness"
 TINY = ("tiny-qwen3-target", "tiny-dflash-drafter")
+# Triton finds its devices as entry points of what is installed.
+DEVICE = "ddtree_triton_cpu"
+METADATA = {
+    "METADATA": f"Metadata-Version: 2.1\nName: {DEVICE.replace('_', '-')}\nVersion: 1\n",
+    "entry_points.txt": f"[triton.backends]\ncpu = {DEVICE}\n",
+}
 
 
 def boot() -> str:
@@ -39,9 +47,19 @@ def packed(job: Mapping[str, Any]) -> bytes:
     return f"{len(data)}\n".encode() + data
 
 
+def standin() -> Iterator[tuple[str, bytes]]:
+    """The files that make Triton's interpreter a device, below a folder for `sys.path`."""
+    for path in sorted(STANDIN.glob("*.py")):
+        yield f"{DEVICE}/{path.name}", path.read_bytes()
+    for name, text in METADATA.items():
+        yield f"{DEVICE}-1.dist-info/{name}", text.encode()
+
+
 def _files(job: Mapping[str, Any]) -> Iterator[tuple[str, bytes]]:
     for path in sorted(HARNESS.glob("*.py")):
         yield f"{PACKAGE}/{path.name}", path.read_bytes()
+    for name, data in standin():
+        yield f"{plan.STANDIN}/{name}", data
     yield "job.json", json.dumps(job).encode()
     if job["model"] is not None:
         return

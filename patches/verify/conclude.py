@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +9,7 @@ from ... import __version__
 from ...analyzers.errors import ConflictError
 from ..errors import FarSideError
 from .evidence import Evidence, Facts
+from .harness.plan import NO_TRITON
 from .judge import cost, levels
 from .judge.tokens import rule_of
 from .options import Options
@@ -38,7 +38,7 @@ def report(
     imports = evidence.checks.get("imports", ())
     importable = all(check.outcome == Outcome.PASSED for check in imports)
     if importable and evidence.truth is None and set(job["levels"]) & set(ENGINES):
-        raise _no_engine(evidence, log)
+        raise _no_engine(evidence, found, log)
     truth = evidence.truth
     rule = None if truth is None else rule_of(truth, evidence.passes)
     judged = levels.judged(evidence, job["levels"], job["method"], rule)
@@ -68,7 +68,7 @@ def _facts(evidence: Evidence, found: Ready, log: tuple[str, ...]) -> Facts:
     facts = evidence.facts
     if facts is None:
         raise _died(evidence.failures.get("imports", "it said nothing"), found, log)
-    if os.path.realpath(facts.location) != os.path.realpath(found.site):
+    if facts.location != str(found.site):
         raise ConflictError(
             f"{found.python} imports vLLM from {facts.location}, not from {found.site}",
             expected="the interpreter of the patched environment",
@@ -87,12 +87,14 @@ def _died(reason: str, found: Ready, log: tuple[str, ...]) -> FarSideError:
     return failure
 
 
-def _no_engine(evidence: Evidence, log: tuple[str, ...]) -> FarSideError:
-    reason = evidence.failures.get("plain") or evidence.failures.get("engines", "no reason given")
+def _no_engine(evidence: Evidence, found: Ready, log: tuple[str, ...]) -> FarSideError:
+    reasons = (evidence.failures.get(part) for part in ("plain", "engines", "imports"))
+    reason = next((reason for reason in reasons if reason), "no reason given")
+    other = "--runner v1" if NO_TRITON in reason else "--level L1 --level L2"
     failure = FarSideError(
         f"vLLM gave nothing without speculation: {reason}",
         expected="a vLLM that serves this model as it is",
-        hint="ddtree verify --level L1 --level L2",
+        hint=f"ddtree verify {found.command} {other}",
     )
     failure.log = log
     return failure
@@ -119,7 +121,9 @@ def _subject(
         torch=facts.torch,
         triton=facts.triton,
         device=facts.device,
-        runner=options.runner,
+        runner=evidence.runner.name if evidence.runner else None,
+        runner_asked=options.runner is not None,
+        interpreted=evidence.runner is not None and evidence.runner.interpreted,
         model=options.model or TINY,
         drafter=options.drafter if options.model else TINY,
         method=job["method"],

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from .fields import Fields, garbage
+from .options import RUNNERS
 from .report import Check, Outcome
 
 
@@ -21,6 +22,14 @@ class Facts:
     location: str
     device: str
     cuda: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """The model runner of all engines, and whether Triton's interpreter runs its kernels."""
+
+    name: str
+    interpreted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +112,7 @@ class Evidence:
     """All that was sent, in the order of arrival."""
 
     facts: Facts | None = None
+    runner: Runner | None = None
     truth: Truth | None = None
     prompts: str = ""
     checks: dict[str, tuple[Check, ...]] = field(default_factory=dict)
@@ -119,6 +129,8 @@ class Evidence:
         """
         if kind == "facts":
             self.facts = _facts(event)
+        elif kind == "runner":
+            self.runner = _runner(event)
         elif kind == "truth":
             self.truth = _truth(event)
         elif kind == "prompts":
@@ -153,6 +165,13 @@ def _facts(event: Fields) -> Facts:
         device=event.text("device"),
         cuda=event.flag("cuda"),
     )
+
+
+def _runner(event: Fields) -> Runner:
+    name = event.text("runner")
+    if name not in RUNNERS:
+        raise garbage(f"a model runner of the unknown name {name!r:.40}")
+    return Runner(name, event.flag("interpreted"))
 
 
 def _check(event: Fields) -> Check:

@@ -15,6 +15,7 @@ LEVELS = ("L1", "L2", "L3", "L4", "L5")
 METHODS = ("dflash", "draft_model", "eagle", "eagle3", "mtp", "ngram")
 # These draft with the target itself, or with its text.
 WITHOUT_DRAFTER = ("mtp", "ngram")
+RUNNERS = ("v1", "v2")
 DTYPES = ("float32", "float16", "bfloat16", "auto")
 TINY_BUDGETS = (7, 32)
 BUDGETS = (32,)
@@ -37,7 +38,7 @@ class Options:
         prompts: a file of prompts; those that come with ddtree when None.
         dtype: of the target; float32 for the tiny one, else the model's own.
         levels: which levels to run.
-        runner: which of vLLM's model runners.
+        runner: which of vLLM's model runners, of `RUNNERS`; the one that vLLM takes when None.
         engine: further arguments of vLLM's `LLM`.
         timeout: seconds that all of it may take.
     """
@@ -54,7 +55,7 @@ class Options:
     dtype: str | None = None
     levels: tuple[str, ...] = LEVELS
     seed: int = 1
-    runner: str = "v1"
+    runner: str | None = None
     engine: Mapping[str, Any] = field(default_factory=dict)
     timeout: float = 1800.0
 

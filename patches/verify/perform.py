@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from ...analyzers.transports import Transport
 from ...analyzers.transports.local import LocalTransport
 from . import conclude, session
 from .options import Options
-from .precondition import ready
+from .precondition import Ready, ready
 from .report import Report
+
+if TYPE_CHECKING:
+    from ..far.remote import Far
 
 
 def _silent(_: str) -> None:
@@ -20,14 +25,14 @@ def _silent(_: str) -> None:
 def verify(
     options: Options,
     say: Callable[[str], None] = _silent,
-    transport: Transport | None = None,
+    far: Far | None = None,
 ) -> Report:
     """Verify a target.
 
     Args:
         options: what to do.
         say: takes sentences about what is being done.
-        transport: carries the harness to the target; this machine's when None.
+        far: where the target is, if it is not on this machine; `options` only names it then.
 
     Raises:
         UsageError: the options do not make sense.
@@ -37,9 +42,20 @@ def verify(
     """
     began = time.monotonic()
     say("looking at the target")
-    with ready(options.target, options.python) as found:
+    with _opened(options, far) as (found, transport):
         job = options.job(found.modules)
-        evidence, log = session.evidence_of(
-            transport or LocalTransport(), str(found.python), job, options.timeout, say
-        )
+        evidence, log = session.evidence_of(transport, str(found.python), job, options.timeout, say)
     return conclude.report(options, found, job, evidence, log, time.monotonic() - began)
+
+
+@contextmanager
+def _opened(options: Options, far: Far | None) -> Iterator[tuple[Ready, Transport]]:
+    if far is None:
+        with ready(options.target, options.python) as found:
+            yield found, LocalTransport()
+        return
+    from ..far import remote
+
+    found = remote.ready(far)
+    with far.opener() as transport:
+        yield found, transport

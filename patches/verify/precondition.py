@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,8 +37,15 @@ class Ready:
 
 
 @contextmanager
-def ready(target: str | None, python: Path | None) -> Iterator[Ready]:
+def ready(
+    target: str | None, python: Path | None, beside: Mapping[str, bytes] | None = None
+) -> Iterator[Ready]:
     """The target, open for as long as the block runs.
+
+    Args:
+        target: what the user named.
+        python: whose environment is meant, or, with a target, whose interpreter runs.
+        beside: what this ddtree lays beside vLLM; read from its files if not given.
 
     Raises:
         TargetError: there is no such target, or no interpreter runs it.
@@ -53,7 +60,7 @@ def ready(target: str | None, python: Path | None) -> Iterator[Ready]:
                 hint="ddtree verify ENVIRONMENT",
             )
         place = place_of(opened, python)
-        status = status_of(opened, place, distribution())
+        status = status_of(opened, place, distribution() if beside is None else beside)
         command = shlex.quote(opened.name)
         _refuse_unpatched(status, opened.name)
         if place.python is None:

@@ -59,6 +59,9 @@ class Subject:
     Attributes:
         location: the folder that holds the `vllm` package.
         device: "cpu", or the name of the GPU.
+        runner: the model runner of the engines, "v1" or "v2"; None if none was started.
+        runner_asked: whether it was asked for; else it is what vLLM takes by itself.
+        interpreted: whether Triton's interpreter ran the runner's kernels, so that times are none.
         model: "tiny" for the one that comes with ddtree.
     """
 
@@ -71,7 +74,9 @@ class Subject:
     torch: str
     triton: str | None
     device: str
-    runner: str
+    runner: str | None
+    runner_asked: bool
+    interpreted: bool
     model: str
     drafter: str | None
     method: str | None

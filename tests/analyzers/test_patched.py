@@ -37,6 +37,10 @@ def v1(report: Report) -> dict[Stage, StageVerdict]:
     return reports.stages(report)[EnginePath.V1]
 
 
+def v2(report: Report) -> dict[Stage, StageVerdict]:
+    return reports.stages(report)[EnginePath.V2]
+
+
 def check_places(report: Report, site: Path) -> None:
     """Every cited place exists, and holds what the report quotes or names."""
     for item in report.evidence:
@@ -57,9 +61,9 @@ def test_a_patched_release_verifies_a_tree(version: str, tmp_path: Path) -> None
 
     report = reports.inspect(place)
 
-    assert v1(report) == TREE
+    assert v1(report) == v2(report) == TREE
     found = reports.by_path(report)
-    assert found[EnginePath.V1].verdict is Verdict.TREE
+    assert found[EnginePath.V1].verdict is found[EnginePath.V2].verdict is Verdict.TREE
     assert report.verdict is Verdict.TREE
     check_places(report, place)
     assert report.install.modified == tuple(sorted(map(str, patched.edited(place))))
@@ -121,7 +125,7 @@ def test_no_name_of_ours_is_needed(site: Path, tmp_path: Path) -> None:
 
     report = reports.inspect(place)
 
-    assert v1(report) == TREE
+    assert v1(report) == v2(report) == TREE
     check_places(report, place)
     assert shown(report, Stage.VERIFICATION)[0].file.startswith("graft/")
 
@@ -192,6 +196,19 @@ def test_a_runtime_that_lacks_a_part_is_seen_through(part: str, site: Path, tmp_
     assert found[stage] is not StageVerdict.TREE
     for other in {Stage.DRAFTING, Stage.ATTENTION, Stage.VERIFICATION} - {stage}:
         assert found[other] is StageVerdict.TREE
+
+
+def test_a_drafter_that_is_not_replaced_is_seen_through(site: Path, tmp_path: Path) -> None:
+    """On the V2 runner, trees are drafted by what the runtime stores on the drafter."""
+    place = patched.copy_of(site, tmp_path)
+    stored = "    speculator.propose = functools.partial(propose, engine, speculator.propose)\n"
+    patched.replace(place, f"{patched.RUNTIME}/v2/runner.py", stored, "")
+
+    report = reports.inspect(place)
+
+    assert v2(report)[Stage.DRAFTING] is StageVerdict.LINEAR
+    assert v2(report)[Stage.VERIFICATION] is StageVerdict.TREE
+    assert v1(report) == TREE
 
 
 def test_hooks_that_call_nothing_are_seen_through(site: Path, tmp_path: Path) -> None:

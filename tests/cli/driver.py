@@ -27,6 +27,7 @@ def scan(name: str) -> types.ModuleType:
         python: Path | None = None,
         cache: bool = True,
         progress: Callable[[str], None],
+        settings: object = None,
     ) -> Report:
         # A target that is the name of a sample overrides the default, so that two can be compared.
         chosen = target if target in REPORTS else name

@@ -55,7 +55,7 @@ def test_help(path: tuple[str, ...], flag: str) -> None:
         ("inspect", "nothing"),
         ("inspect", "host", "--format", "yaml"),
         ("inspect", "host", "--require", "unknown"),
-        ("inspect", "host", "a", "b"),
+        ("inspect", "host", "--python", "p", "a", "b"),
         ("inspect", "compare", "a"),
         ("inspect", "compare", "a", "b", "--format", "sarif"),
         ("inspect", "rules", "no-such-rule"),
@@ -72,7 +72,7 @@ def test_a_wrong_command_line_is_2(arguments: tuple[str, ...]) -> None:
     ("arguments", "found"),
     [
         (("inspect", "host", "--nope", "--format", "json"), "--nope"),
-        (("inspect", "host", "--format=json", "a", "b"), "b"),
+        (("inspect", "host", "--format=json", "--python", "p", "a", "b"), "--python"),
         (("inspect", "host", "--require", "unknown", "--format", "json"), "unknown"),
         (("inspect", "compare", "a", "--format", "json"), "argument"),
         (("patch", "--format", "markdown", "--format", "json", "--plan"), "--plan"),

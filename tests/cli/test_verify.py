@@ -25,7 +25,7 @@ from ddtree.patches.verify import options, perform, report
 from ddtree.patches.verify.report import Report
 
 from . import screens
-from .verify_samples import REPORTS, failed, passed
+from .verify_samples import REPORTS, failed, passed, subject
 
 HIDDEN = re.compile(r"[\x00-\x09\x0b-\x1f\x7f\u202e\udcff]")
 
@@ -102,6 +102,8 @@ def put(value: object, *keys: str | int) -> Callable[[Any], None]:
         put("fast", "pays"),
         put("", "sentence"),
         put(0, "subject", "budgets", 0),
+        put("v3", "subject", "runner"),
+        put("no", "subject", "interpreted"),
         put("anything", "subject", "colour"),
         put(None, "costs", 0, "interleaved"),
     ],
@@ -128,6 +130,18 @@ def test_plain_lines() -> None:
     ]
     assert all(re.match(r"[a-z]+: ", line) for line in lines)
     assert render(passed(), TextFormat.TERMINAL, quiet=True).splitlines() == lines[:2]
+
+
+def test_the_runner_is_named_with_who_chose_it() -> None:
+    """Nobody takes the interpreter's run for a GPU's."""
+    lines = render(passed(), TextFormat.TERMINAL, quiet=False).splitlines()
+    assert "runner: v1 model runner, as this vLLM takes it" in lines
+    slow = passed(subject=subject(runner="v2", runner_asked=True, interpreted=True))
+    lines = render(slow, TextFormat.TERMINAL, quiet=False).splitlines()
+    told = "v2 model runner, asked for, its kernels under Triton's interpreter"
+    assert f"runner: {told}" in lines
+    none = render(passed(subject=subject(runner=None)), TextFormat.MARKDOWN, quiet=False)
+    assert "- runner: no engine was started" in none
 
 
 def test_what_failed_is_said_first() -> None:
@@ -196,7 +210,16 @@ def test_the_command_line_becomes_options(monkeypatch: pytest.MonkeyPatch) -> No
         return failed()
 
     arguments = "/env --model m --drafter d --method eagle3 --budget 16 --budget 64 --level L5"
-    more = ("--dtype", "bfloat16", "--engine", '{"tensor_parallel_size": 2}', "--seed", "7")
+    more = (
+        "--dtype",
+        "bfloat16",
+        "--engine",
+        '{"tensor_parallel_size": 2}',
+        "--seed",
+        "7",
+        "--runner",
+        "v2",
+    )
     code, out, err = run(monkeypatch, action, *arguments.split(), *more, "--format", "json")
     assert (code, err) == (1, "")
     assert errors(json.loads(out)) == []
@@ -207,6 +230,8 @@ def test_the_command_line_becomes_options(monkeypatch: pytest.MonkeyPatch) -> No
     assert tuple(command.Level) == options.LEVELS
     assert tuple(command.Method) == options.METHODS
     assert tuple(command.Dtype) == options.DTYPES
+    assert tuple(command.Runner) == options.RUNNERS
+    assert given.runner == "v2"
     run(monkeypatch, action)
     assert seen[1] == options.Options()
 
@@ -231,6 +256,7 @@ def test_a_far_side_that_dies_leaves_its_last_words_on_stderr(
         ["--engine", "{"],
         ["--level", "L6"],
         ["--method", "medusa"],
+        ["--runner", "v3"],
         ["--budget", "0"],
         ["--model", "m"],
         ["--tokens", "3"],

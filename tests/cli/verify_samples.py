@@ -48,6 +48,8 @@ def subject(**changes: Any) -> Subject:
         "triton": None,
         "device": "cpu",
         "runner": "v1",
+        "runner_asked": False,
+        "interpreted": False,
         "model": "tiny",
         "drafter": "tiny",
         "method": "dflash",

@@ -113,7 +113,7 @@ def run(python: Path, folder: Path, cases: dict[str, Case], **environment: str) 
     }
     done = subprocess.run(
         [str(python), str(HERE / "driver.py"), "cases.json", "results.json"],
-        cwd=folder, env=variables, capture_output=True, text=True, check=False, timeout=540,
+        cwd=folder, env=variables, capture_output=True, text=True, check=False, timeout=1800,
     )  # fmt: skip
     if done.returncode != 0:
         raise RuntimeError(f"the engine ended with {done.returncode}\n{done.stderr[-4000:]}")

@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from . import environment, runs
+from . import drafters, environment, runs
 
 Run = Callable[..., dict[str, Any]]
 
 PROMPTS = runs.prompts((5, 20, 33, 47, 64, 90, 31, 100), seed=3)
 PASS = runs.greedy(PROMPTS, 160)
 PLAIN = {"engine": runs.engine(), "passes": [PASS]}
-
-# Adds noise to the target's weights, so that the drafter is often but not always right.
-PERTURB = """
-import shutil, sys, torch
-from pathlib import Path
-from safetensors.torch import load_file, save_file
-source, target = Path(sys.argv[1]), Path(sys.argv[2])
-shutil.copytree(source, target)
-torch.manual_seed(0)
-weights = load_file(source / "model.safetensors")
-noisy = {name: w + torch.randn_like(w) * w.std() * 0.15 for name, w in weights.items()}
-save_file(noisy, target / "model.safetensors", metadata={"format": "pt"})
-"""
 
 
 def with_trees(drafter: dict[str, Any], budget: int, **config: Any) -> runs.Case:
@@ -90,9 +76,8 @@ def test_ngram(run: Run) -> None:
 
 def test_draft_model(run: Run, python: Path, tmp_path: Path) -> None:
     """The chain of a noisy copy of the target, with the other candidates of each step as leaves."""
-    noisy = tmp_path / "noisy"
-    subprocess.run([str(python), "-c", PERTURB, runs.TARGET, str(noisy)], check=True)
-    drafter = {"method": "draft_model", "model": str(noisy), "num_speculative_tokens": 4}
+    noisy = drafters.perturbed(python, tmp_path / "noisy")
+    drafter = {"method": "draft_model", "model": noisy, "num_speculative_tokens": 4}
     draft_model = {"speculative_config": drafter}
     results = run(
         {

@@ -35,14 +35,33 @@ def random(seed: int, *shape: int) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
 
 
+class Sampler:
+    """vLLM's sampler of a batch; where nobody samples, it must not be asked."""
+
+    def __init__(self, temperature: float) -> None:
+        self.sampling_states = SimpleNamespace(
+            temperature=SimpleNamespace(np=np.full(REQUESTS, temperature))
+        )
+
+    def sample(
+        self, logits: torch.Tensor, pos: torch.Tensor, expanded_idx_mapping: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Draws that depend on the position, as vLLM's noise does."""
+        assert self.sampling_states.temperature.np.any()
+        assert len(pos) == len(expanded_idx_mapping) == len(logits)
+        noise = (torch.arange(VOCABULARY, device=pos.device) * pos[:, None]) % 7
+        return (logits + noise).argmax(-1), logits
+
+
 class Steps:
     """Three requests on a stand-in for the V2 runner: drafts, then their verification.
 
-    `place` puts tensors where the runner has them.
+    `place` puts tensors where the runner has them; a block drafter takes all tokens in one call.
     """
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, *, block: bool = True, temperature: float = 0.0) -> None:
         self.place = place
+        self.block = block
         device = place(torch.zeros(1)).device
         self.engine = Engine(Settings(BUDGET), DEPTH, Counters(device), lambda _: None)
         self.runner = SimpleNamespace(**{ATTRIBUTE: self.engine})
@@ -61,22 +80,21 @@ class Steps:
         impl = SimpleNamespace(scale=DIM**-0.5)
         self.layer = SimpleNamespace(kv_cache=cache, attn_backend=backend, impl=impl)
         self.engine.layers = [{"layer": self.layer}]
-        self.sampler = SimpleNamespace(**{ATTRIBUTE: self.engine}, sampler=self.greedy_sampler())
-
-    def greedy_sampler(self) -> SimpleNamespace:
-        """vLLM's sampler of a batch in which nobody samples."""
-        temperature = SimpleNamespace(np=np.zeros(REQUESTS))
-        return SimpleNamespace(sampling_states=SimpleNamespace(temperature=temperature))
+        self.sampler = SimpleNamespace(**{ATTRIBUTE: self.engine}, sampler=Sampler(temperature))
 
     def draft(self) -> torch.Tensor:
         """A drafting round, over the rows of a step."""
         logits = self.place(random(1, REQUESTS * DEPTH, VOCABULARY))
-        model = SimpleNamespace(compute_logits=lambda hidden: logits)
-        speculator = SimpleNamespace(model=model)
+        calls = list(logits.chunk(1 if self.block else DEPTH))
+        speculator = SimpleNamespace(model=SimpleNamespace(compute_logits=lambda _: calls.pop(0)))
 
         def stock(*given: Any, **named: Any) -> torch.Tensor:
-            taken = hooks.sample_draft(self.never, speculator, given[3], None)
-            return torch.as_tensor(taken).view(REQUESTS, DEPTH)
+            taken = [
+                hooks.sample_draft(self.never, speculator, given[3], None) for _ in list(calls)
+            ]
+            if self.block:
+                return torch.as_tensor(taken[0]).view(REQUESTS, DEPTH)
+            return torch.stack(taken, 1)
 
         hidden = self.place(random(2, REQUESTS * (BUDGET + 1) + 2, 4))
         batch = SimpleNamespace(req_ids=self.requests)
@@ -96,7 +114,10 @@ class Steps:
         batch = SimpleNamespace(
             req_ids=self.requests, cu_num_logits_np=np.arange(0, rows + 1, width),
             num_scheduled_tokens=np.full(REQUESTS, width), input_ids=ids, positions=positions,
-            idx_mapping_np=np.arange(REQUESTS),
+            idx_mapping_np=np.arange(REQUESTS), idx_mapping=starts,
+            logits_indices=self.place(torch.arange(rows)),
+            expanded_idx_mapping=offset.repeat(REQUESTS),
+            expanded_local_pos=offset.repeat(REQUESTS),
         )  # fmt: skip
         hooks.prepare_attn(lambda *_: ((table,), slots), self.runner, batch)
         depths = positions.clone()
@@ -116,8 +137,9 @@ class Steps:
     def wish(
         self, logits: torch.Tensor, drafts: torch.Tensor, starts: torch.Tensor
     ) -> torch.Tensor:
-        """Logits whose argmax at every root is the request's second node."""
-        wanted = torch.nn.functional.one_hot(drafts[:, 1].long(), VOCABULARY) * 100.0
+        """Logits whose argmax at every root is a child of it that is not the first node."""
+        child = drafts[:, 1 if self.block else DEPTH]
+        wanted = torch.nn.functional.one_hot(child.long(), VOCABULARY) * 100.0
         return logits.index_add(0, starts.long(), wanted.to(logits.dtype))
 
     def stock_attention(self, metadata: SimpleNamespace) -> Callable[..., None]:
@@ -150,13 +172,16 @@ class Steps:
         raise AssertionError("expected the candidates to be taken")
 
 
-def test_a_step_waits_for_nothing() -> None:
+@pytest.mark.parametrize(
+    "kind", [{}, {"block": False}, {"temperature": 0.8}], ids=["block", "one by one", "sampled"]
+)
+def test_a_step_waits_for_nothing(kind: dict[str, Any]) -> None:
     """Draft, verify, draft: on unreadable tensors the same as on readable ones."""
-    here = Steps(lambda value: value)
+    here = Steps(lambda value: value, **kind)
     expected = here.verify(here.verify(here.draft())["next"])
     # What is made once for an engine is made in its first step.
     with far.device(once=True):
-        there = Steps(far.Far)
+        there = Steps(far.Far, **kind)
         drafts = there.verify(there.draft())["next"]
     with far.device():
         found = there.verify(drafts)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from . import environment, installs, runs
+from . import environment, installs, interpreter, runs, test_v2
 from .test_trees import PLAIN, PROMPTS, with_oracle
 
 pytestmark = [pytest.mark.engine, pytest.mark.extended]
@@ -53,3 +53,35 @@ def test_speculation_of_0_30_0_fails_by_itself(trees: bool, tmp_path: Path) -> N
     (tmp_path / "work").mkdir()
     with pytest.raises(RuntimeError, match="Cannot inspect kernel parameters"):
         runs.run(python, tmp_path / "work", {"one": case})
+
+
+@pytest.mark.parametrize("release", ["0.27.1", "0.30.0", "0.31.0"])
+def test_trees_of_a_release_on_the_v2_runner(release: str, tmp_path: Path) -> None:
+    """Oracle trees, and a block drafter's with steps scheduled ahead, under the interpreter."""
+    python = installs.patched(environment.engine_python(), tmp_path / "env", release)
+    (tmp_path / "v1").mkdir()
+    plain = {"engine": runs.engine(), "passes": [runs.greedy(test_v2.PROMPTS, 64)]}
+    (one,) = runs.run(python, tmp_path / "v1", {"plain": plain})["plain"]["passes"]
+    pairs = zip(test_v2.PROMPTS, runs.tokens(one), strict=True)
+    known = [prompt + more for prompt, more in pairs]
+    first, second = runs.greedy(test_v2.PROMPTS, 24), runs.greedy(test_v2.begun(known, 20), 16)
+    cases = {
+        "oracle": test_v2.with_oracle(known, 12, first, second),
+        "dflash": test_v2.case(first, changes=("asynchronous",), **runs.dflash(), **runs.trees(16)),
+        "blind": test_v2.with_oracle(known, 12, first, trees={"without": ["mask"]}),
+    }
+    standin = interpreter.write(tmp_path / "standin")
+    (tmp_path / "v2").mkdir()
+    path = f"{runs.HERE}:{standin}"
+    results = runs.run(python, tmp_path / "v2", cases, PYTHONPATH=path, **interpreter.ENVIRONMENT)
+    truth = test_v2.decoded(known, tokens=24)
+    assert [runs.tokens(pass_) for pass_ in results["oracle"]["passes"]] == [
+        truth,
+        test_v2.decoded(known, 20, 16),
+    ]
+    assert runs.tokens(results["dflash"]["passes"][0]) == truth
+    assert runs.tokens(results["blind"]["passes"][0]) != truth
+    for name in ("oracle", "dflash"):
+        counters = results[name]["counters"]
+        assert counters["branches"] > 3, name
+        assert counters["fallbacks"] == {}, name

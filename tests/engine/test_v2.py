@@ -7,11 +7,12 @@ the text to go on from come from the V1 runner, which is fast.
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from . import interpreter, runs
+from . import drafters, interpreter, runs
 
 # The interpreter makes these the slowest tests of all.
 pytestmark = pytest.mark.extended
@@ -28,11 +29,12 @@ SMALL = {"max_num_seqs": 4, "max_num_batched_tokens": 112}
 
 
 @pytest.fixture(scope="module")
-def run_v2(run: Run) -> Run:
+def run_v2(run: Run, tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Runs cases on the V2 model runner."""
+    standin = interpreter.write(tmp_path_factory.mktemp("interpreter") / "standin")
 
     def start(cases: dict[str, runs.Case], **variables: str) -> dict[str, Any]:
-        path = f"{runs.HERE}:{interpreter.PATH}"
+        path = f"{runs.HERE}:{standin}"
         return run(cases, PYTHONPATH=path, **interpreter.ENVIRONMENT, **variables)
 
     return start
@@ -134,6 +136,56 @@ def test_block_drafter(run_v2: Run, known: list[list[int]]) -> None:
         assert results[name]["counters"]["fallbacks"] == {}
 
 
+def test_autoregressive_drafters(
+    run_v2: Run, known: list[list[int]], python: Path, tmp_path: Path
+) -> None:
+    """The chain of a draft model or of an EAGLE head, with the other candidates as leaves."""
+    one = runs.greedy(PROMPTS, TOKENS)
+    models = {
+        "draft_model": drafters.perturbed(python, tmp_path / "noisy"),
+        "eagle": drafters.eagle(python, tmp_path / "eagle"),
+    }
+    cases = {}
+    for method, model in models.items():
+        config = {"method": method, "model": model, "num_speculative_tokens": 3}
+        given = {"speculative_config": config, **runs.trees(12)}
+        cases[method] = case(one, **given)
+        cases[f"{method} ahead"] = case(one, changes=("asynchronous",), **given)
+    results = run_v2(cases)
+    for name, result in results.items():
+        assert runs.tokens(result["passes"][0]) == decoded(known), name
+        counters = result["counters"]
+        assert counters["fallbacks"] == {}, name
+        # A head of random weights is right by chance.
+        assert counters["branches"] > (10 if "draft_model" in name else 0), name
+        chain = counters["acceptance_length_chain"]
+        assert counters["acceptance_length"] > chain + (0.1 if "draft_model" in name else 0), name
+
+
+def test_triton_attention(run_v2: Run, known: list[list[int]]) -> None:
+    """A GPU's attention backend and the project's own kernels, small enough for the interpreter.
+
+    Prompts come beside trees in both passes; without the mask the output is wrong.
+    """
+    prompts, tokens = begun(known)[1::2], 16
+    passes = [runs.greedy(prompts, tokens), runs.greedy(begun(known, 40)[1::2], 8)]
+    results = run_v2(
+        {
+            "tree": with_oracle(known, 8, *passes, changes=("triton_attention",)),
+            "blind": with_oracle(
+                known, 8, passes[0], changes=("triton_attention",), trees={"without": ["mask"]}
+            ),
+        }
+    )
+    first, second = (runs.tokens(one) for one in results["tree"]["passes"])
+    assert first == decoded(known, tokens=tokens)[1::2]
+    assert second == decoded(known, 40, 8)[1::2]
+    counters = results["tree"]["counters"]
+    assert counters["branches"] > 3
+    assert counters["fallbacks"] == {}
+    assert runs.tokens(results["blind"]["passes"][0]) != first
+
+
 def close(mine: runs.Pass, theirs: runs.Pass) -> None:
     """Compare log-probabilities of the same tokens; the order of equal ones may differ."""
     for one, other in zip(mine, theirs, strict=True):
@@ -159,9 +211,9 @@ def test_sampled_requests_draw_what_they_draw_without_speculation(
     drafter = {**runs.dflash(), **runs.trees(24)}
     results = run_v2(
         {
-            "plain": case(one),
-            "tree": case(one, **drafter),
-            "ahead": case(one, changes=("asynchronous",), **drafter),
+            "plain": case(one, changes=("torch_top_k",)),
+            "tree": case(one, changes=("torch_top_k",), **drafter),
+            "ahead": case(one, changes=("torch_top_k", "asynchronous"), **drafter),
         }
     )
     truth = runs.tokens(results["plain"]["passes"][0])

@@ -64,11 +64,67 @@ def test_a_patched_vllm_passes_and_says_that_a_tree_does_not_pay(
     assert lengths["chain"] == lengths["width 1"] < lengths["tree 7"] < lengths["tree 32"]
     assert {cost["name"] for cost in report["costs"]} == {"width 1", "tree 7", "tree 32"}
     assert report["costs"][-1]["steps_saved"] > 0.05
+    # Without a GPU, vLLM takes the V1 runner by itself.
+    assert (report["subject"]["runner"], report["subject"]["runner_asked"]) == ("v1", False)
     assert report["pays"] in ("no", "undecided")
     assert "not measured on a GPU" in report["sentence"]
     assert list((state / "tmp").iterdir()) == []
     assert verified.processes(str(environment)) == []
     assert sorted(environment.rglob("*")) == before
+
+
+# A run under Triton's interpreter takes minutes, and many where cores are shared.
+SLOW = ("--timeout", "3000", "--format", "json")
+
+
+@pytest.mark.extended
+def test_the_v2_runner_passes_under_the_interpreter(environment: Path, state: Path) -> None:
+    """Nodes, the stock chain and greedy decoding; its times are not taken for a GPU's."""
+    verified.patch(environment, state / "work")
+    levels = [word for level in ("L3", "L4", "L5") for word in ("--level", level)]
+    code, out, err = verified.run(
+        "verify", environment, "--runner", "v2", *levels, "--tokens", "32", *SLOW, patience=3000
+    )
+    assert (code, err) == (0, ""), out + err
+    report = json.loads(out)
+    assert errors(report) == []
+    subject = report["subject"]
+    assert (subject["runner"], subject["runner_asked"], subject["interpreted"]) == (
+        "v2", True, True,
+    )  # fmt: skip
+    assert [outcomes(report)[name] for name in ("L3", "L4", "L5")] == ["passed"] * 3
+    every = [one for level in report["levels"] for one in level["checks"]]
+    # So few tokens need no more blocks than there are.
+    assert {one["name"] for one in every if one["outcome"] != "passed"} <= {"preemption"}
+    assert {"without mask", "without positions", "without commit"} <= {one["name"] for one in every}
+    assert (report["pays"], report["costs"]) == ("not measured", [])
+    assert "Triton's interpreter" in report["sentence"]
+    assert list((state / "tmp").iterdir()) == []
+
+
+@pytest.mark.extended
+def test_a_missing_commit_fails_on_the_v2_runner_too(environment: Path, state: Path) -> None:
+    """Nothing but the runner is another one."""
+    verified.patch(environment, state / "work", COMMIT)
+    code, out, err = verified.run(
+        "verify", environment, "--runner", "v2", "--level", "L3", "--tokens", "32", *SLOW,
+        patience=3000,
+    )  # fmt: skip
+    assert (code, err) == (1, ""), out + err
+    assert outcomes(json.loads(out))["L3"] == "failed"
+
+
+def test_without_triton_the_v2_runner_is_an_error_that_says_so(
+    environment: Path, state: Path
+) -> None:
+    """The other runner is named, and nothing is judged."""
+    verified.patch(environment, state / "work")
+    (triton,) = environment.glob("lib/python*/site-packages/triton")
+    triton.unlink()
+    code, out, err = verified.run("verify", environment, "--runner", "v2", "--level", "L5")
+    assert (code, out) == (5, "")
+    assert "the V2 model runner needs Triton, which cannot be imported here" in err
+    assert f"run: ddtree verify {environment} --runner v1" in err
 
 
 def test_an_unpatched_vllm_is_refused(environment: Path) -> None:

@@ -55,10 +55,10 @@ def command(*arguments: str | Path, **variables: str) -> subprocess.Popen[str]:
     )
 
 
-def run(*arguments: str | Path, **variables: str) -> tuple[int, str, str]:
-    """Exit code, stdout and stderr of `command`."""
+def run(*arguments: str | Path, patience: float = 540.0, **variables: str) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of `command`, which may take so many seconds."""
     process = command(*arguments, **variables)
-    out, err = process.communicate(timeout=540)
+    out, err = process.communicate(timeout=patience)
     return process.returncode, out, err
 
 

@@ -63,6 +63,11 @@ class HostOptions:
         return host if self.port == 22 else f"[{host}]:{self.port}"
 
     @property
+    def known_elsewhere_as(self) -> str:
+        """The name that files list for the usual port; ssh takes its key on any other, too."""
+        return (self.key_alias or self.host).lower()
+
+    @property
     def shown(self) -> str:
         """The host in messages."""
         host = printable(self.host)
@@ -146,10 +151,15 @@ def _known_hosts(say: _Words, expand: Callable[[str], str]) -> tuple[Path, ...]:
 
 
 def _several(value: str) -> list[str]:
-    """The names in a list, of which ssh itself says it without quotes."""
-    if Path(home(value)).is_file():
-        return [value]
-    return [_unquoted(part) for part in re.findall(r'"[^"]*"|\S+', value)]
+    """The names in a list; ssh says it without quotes, so that names with blanks are looked for."""
+    words = re.findall(r'"[^"]*"|\S+', value)
+    found: list[str] = []
+    while words:
+        joined = (" ".join(words[:count]) for count in range(len(words), 1, -1))
+        name = next((name for name in joined if Path(home(name)).is_file()), words[0])
+        found.append(_unquoted(name))
+        words = words[name.count(" ") + 1 :] if name is not words[0] else words[1:]
+    return found
 
 
 def _unquoted(name: str) -> str:

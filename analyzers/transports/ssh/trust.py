@@ -26,12 +26,14 @@ class Trust:
         self._options = options
         self._asked_for = asked_for
         self._known = entries(options.known_hosts, options.known_as)
+        elsewhere = options.known_elsewhere_as
+        self._elsewhere = (
+            [] if elsewhere == options.known_as else entries(options.known_hosts, elsewhere)
+        )
 
     def kinds(self) -> tuple[str, ...]:
         """The kinds of key that the host should show, since one of them is known."""
-        return tuple(
-            dict.fromkeys(entry.kind for entry in self._known if entry.marker == Marker.TRUSTED)
-        )
+        return tuple(dict.fromkeys(entry.kind for entry in self._trusted() + self._elsewhere))
 
     def check(self, kind: str, key: bytes, *, accept_new: bool, say: Callable[[str], None]) -> None:
         """Make sure that this key is the host's.
@@ -40,7 +42,7 @@ class Trust:
             HostKeyError: it is unknown, another one is known, or it is revoked.
         """
         self._refuse_revoked(kind, key)
-        trusted = [entry for entry in self._known if entry.marker == Marker.TRUSTED]
+        trusted = self._trusted()
         if any(entry.key == key for entry in trusted):
             return
         if trusted:
@@ -48,14 +50,19 @@ class Trust:
         authority = next((entry for entry in self._known if entry.marker == Marker.AUTHORITY), None)
         if authority is not None:
             raise self._certified(kind, key, authority)
+        if any(e.marker == Marker.TRUSTED and e.key == key for e in self._elsewhere):
+            return
         if not accept_new:
             raise self._unknown(kind, key)
         self._remember(kind, key, say)
         file = printable(str(self._options.known_hosts[0]))
         say(f"trusted the new key of {self._options.shown}, {_shown(kind, key)}, kept in {file}")
 
+    def _trusted(self) -> list[Entry]:
+        return [entry for entry in self._known if entry.marker == Marker.TRUSTED]
+
     def _refuse_revoked(self, kind: str, key: bytes) -> None:
-        for entry in self._known:
+        for entry in self._known + self._elsewhere:
             if entry.marker == Marker.REVOKED and entry.key == key:
                 raise HostKeyError(
                     f"the key of {self._options.shown} is revoked by {_place(entry)}: "

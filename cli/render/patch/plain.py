@@ -28,7 +28,9 @@ def clean_diff(plan: Plan) -> str:
 def _lines(outcome: Outcome, whole: bool) -> Iterator[str]:
     if isinstance(outcome, Planned):
         yield from plan_lines(outcome.plan, whole=whole)
-        run = hints.patch(outcome.plan.target, "--apply", "--plan", outcome.plan.id)
+        run = hints.patch(
+            outcome.plan.target, "--apply", "--plan", outcome.plan.id, python=outcome.plan.python
+        )
         yield "nothing was written"
         yield f"run: {run}"
     elif isinstance(outcome, Applied):
@@ -71,5 +73,5 @@ def status_lines(status: Status) -> Iterator[str]:
     if status.outdated:
         yield "outdated: another ddtree applied it; revert it first to apply this one"
     if status.state in _NEXT:
-        yield f"run: {hints.patch(status.target, _NEXT[status.state])}"
+        yield f"run: {hints.patch(status.target, _NEXT[status.state], python=status.python)}"
     yield from (f"note: {note}" for note in status.notes)

@@ -28,10 +28,11 @@ _ARCHIVES = (".whl", ".gz", ".tgz", ".tar", ".zip")
 
 def render(report: Report, book: tuple[RuleHelp, ...], exit_code: int) -> str:
     """One run: the rules with their help, a result per evidence, verdicts in the properties."""
-    return json.dumps(log(_run(report, book, exit_code)), indent=2) + "\n"
+    return json.dumps(log(run(report, book, exit_code)), indent=2) + "\n"
 
 
-def _run(report: Report, book: tuple[RuleHelp, ...], exit_code: int) -> dict[str, Any]:
+def run(report: Report, book: tuple[RuleHelp, ...], exit_code: int) -> dict[str, Any]:
+    """The report as a run of its own."""
     rules = _rules(report, book)
     index = {rule["id"]: number for number, rule in enumerate(rules)}
     seen: Counter[str] = Counter()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ....patches.verify.report import Check, Cost, Engine, Level, Outcome, Report, Verdict
+from ....patches.verify.report import Check, Cost, Engine, Level, Outcome, Report, Subject, Verdict
 
 SUMMARIES = {
     Verdict.PASSED: "all levels passed: with trees, the output is greedy decoding",
@@ -58,7 +58,8 @@ def facts(report: Report) -> Iterator[tuple[str, str]]:
     yield "plan", subject.plan_id or "none"
     triton = f", triton {subject.triton}" if subject.triton else ", no triton"
     yield "python", f"{subject.python}, torch {subject.torch}{triton}: {subject.interpreter}"
-    yield "device", f"{subject.device}, {subject.runner} model runner"
+    yield "device", subject.device
+    yield "runner", runner(subject)
     yield "model", f"{subject.model} in {subject.dtype}"
     drafter = subject.drafter or "none"
     yield "drafter", f"{drafter}, {subject.method or 'method by vLLM'}"
@@ -69,6 +70,15 @@ def facts(report: Report) -> Iterator[tuple[str, str]]:
         f"{subject.prompts or 'none'}, {subject.tokens} tokens each, seed {subject.seed}",
     )
     yield "time", f"{report.seconds:.0f} s"
+
+
+def runner(subject: Subject) -> str:
+    """The model runner, who chose it, and how its kernels ran."""
+    if subject.runner is None:
+        return "no engine was started"
+    chosen = "asked for" if subject.runner_asked else "as this vLLM takes it"
+    interpreted = ", its kernels under Triton's interpreter" if subject.interpreted else ""
+    return f"{subject.runner} model runner, {chosen}{interpreted}"
 
 
 def figures(engine: Engine) -> list[str]:

@@ -6,10 +6,11 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from . import events, plan
+from . import events, plan, runners
 
 START = (
     "import sys; sys.path.insert(0, {0!r}); "
@@ -20,8 +21,8 @@ START = (
 def main(folder: str) -> None:
     """Run the job that lies in `folder`; events go to stdout."""
     descriptor = events.claim_stdout()
-    job = json.loads((Path(folder) / "job.json").read_text())
-    for name, variables in plan.parts(job):
+    known = partial(runners.known, json.loads((Path(folder) / "job.json").read_text()))
+    for name, variables in plan.parts(known(Path(folder)), partial(known, Path(folder))):
         _run(folder, descriptor, name, variables)
     events.emit("end")
 

@@ -7,7 +7,7 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from . import events, importing, nodes, plan, prompts, watch
+from . import events, importing, nodes, plan, prompts, runners, worker
 from .host import TREE_FREE, Host
 from .plan import Case, Job
 
@@ -39,24 +39,29 @@ def run(job: Job, folder: Path, part: str) -> None:
     """Run all engines, or the one that `part` names; an engine that fails is an event."""
     if part == plan.TOGETHER and not importing.run(job, folder, part):
         return
+    runners.refuse_without_triton(job)
+    job = runners.settled(job, folder)
     import torch
 
+    gpu = torch.cuda.is_available()
+    events.emit("runner", runner=job["runner"], interpreted=job["runner"] == "v2" and not gpu)
     truth = Truth(folder)
     if not truth.prompts:
         truth.prompts = prompts.of(job)
         truth.save()
     lengths = [len(tokens) for tokens in truth.prompts]
-    every = plan.cases(job, folder, lengths, gpu=torch.cuda.is_available())
+    every = plan.cases(job, folder, lengths, gpu=gpu)
     if part == plan.TOGETHER:
         together(job, truth, every)
         return
     (case,) = (case for case in every if case.name == part)
     if not truth.tokens and case.role != "plain":
         raise RuntimeError("there is nothing to compare with: decoding without speculation failed")
-    host = started(case)
+    host = started(job, case)
     first(job, truth, host)
     if case.role in ("chain", "width1", "tree"):
-        finish(host, [segment(job, truth, host, number) for number in range(plan.ROUNDS)])
+        rounds = len(plan.segments(job)[0])
+        finish(host, [segment(job, truth, host, number) for number in range(rounds)])
     else:
         finish(host, [])
 
@@ -65,7 +70,7 @@ def together(job: Job, truth: Truth, cases: list[Case]) -> None:
     """Run the engines side by side, and time those that draft in turns."""
     hosts = []
     for case in cases:
-        host = _attempt(case, lambda case=case: started(case))
+        host = _attempt(case, lambda case=case: started(job, case))
         if host is None:
             if case.role == "plain":
                 return
@@ -75,8 +80,9 @@ def together(job: Job, truth: Truth, cases: list[Case]) -> None:
         hosts.append(host)
     timed = [host for host in hosts if host.case.role in ("chain", "width1", "tree")]
     found: dict[str, list[dict[str, Any]]] = {host.case.name: [] for host in timed}
-    for number in range(plan.ROUNDS):
-        events.progress(f"timing steps, round {number + 1} of {plan.ROUNDS}")
+    rounds = len(plan.segments(job)[0])
+    for number in range(rounds):
+        events.progress(f"timing steps, round {number + 1} of {rounds}")
         # Whoever comes first in a round comes last in the next.
         for host in timed if number % 2 else reversed(timed):
             found[host.case.name].append(segment(job, truth, host, number))
@@ -95,10 +101,10 @@ def _attempt(case: Case, action: Any) -> Any:
         return None
 
 
-def started(case: Case) -> Host:
+def started(job: Job, case: Case) -> Host:
     """Start an engine."""
     events.progress(f"starting an engine: {case.name}")
-    return Host(case)
+    return Host(case, job["runner"])
 
 
 def first(job: Job, truth: Truth, host: Host) -> bool:
@@ -111,10 +117,10 @@ def first(job: Job, truth: Truth, host: Host) -> bool:
 
 def plainly(job: Job, truth: Truth, host: Host) -> None:
     """Decode without speculation, with the gap between the two best tokens at every position."""
-    host.call(watch.ask, gaps={})
+    host.call(worker.ask, gaps={})
     truth.tokens = host.generate(truth.prompts, job["tokens"])
-    gaps = host.call(watch.seen, "gaps")
-    host.call(watch.ask, gaps=None)
+    gaps = host.call(worker.seen, "gaps")
+    host.call(worker.ask, gaps=None)
     truth.save()
     found = []
     for prompt, tokens in zip(truth.prompts, truth.tokens, strict=True):
@@ -145,34 +151,35 @@ def with_oracle(job: Job, truth: Truth, host: Host) -> None:
     """Decode with trees that hide the truth, several times; then without parts of the runtime."""
     nodes_, seed, tokens = host.case.budget, job["seed"], job["tokens"]
     known = truth.after(tokens)
+    host.call(worker.place)
     _silent(truth, host, tokens)
-    host.call(watch.tell, known, nodes_, seed)
-    host.call(watch.ask, trees=[], every=5, most=TREES_KEPT)
+    host.call(worker.tell, known, nodes_, seed)
+    host.call(worker.ask, trees=[], every=5, most=TREES_KEPT)
     more: list[dict[str, Any]] = [*[{}] * len(truth.prompts), TREE_FREE]
     found = host.generate([*truth.prompts, truth.prompts[-1]], tokens, more)
     _pass(host, "whole", 0, found, free=True)
     for _ in range(2):
         _again(job, truth, host)
     host.settle()
-    captured = host.call(watch.seen, "trees")
+    captured = host.call(worker.seen, "trees")
     events.emit("nodes", without=None, **nodes.compared(host, captured))
     for number, part in enumerate(PARTS):
         events.progress(f"decoding without {part}, which has to go wrong")
         host.forget()
-        host.call(watch.tell, known, nodes_, seed + 1 + number)
-        host.call(watch.leave_out, [part])
-        host.call(watch.ask, trees=[], every=3, most=TREES_KEPT)
+        host.call(worker.tell, known, nodes_, seed + 1 + number)
+        host.call(worker.leave_out, [part])
+        host.call(worker.ask, trees=[], every=3, most=TREES_KEPT)
         found = host.generate([*truth.prompts, truth.prompts[-1]], min(tokens, 48), more)
         _pass(host, f"without {part}", 0, found, free=True, without=part)
-        captured = host.call(watch.seen, "trees")
-        host.call(watch.leave_out, [])
+        captured = host.call(worker.seen, "trees")
+        host.call(worker.leave_out, [])
         events.emit("nodes", without=part, **nodes.compared(host, captured))
     host.forget()
 
 
 def segment(job: Job, truth: Truth, host: Host, number: int) -> dict[str, Any]:
     """One timed stretch of every continuation."""
-    offsets, length = plan.segments(job["tokens"])
+    offsets, length = plan.segments(job)
     found = host.timed(truth.after(offsets[number]), length)
     _pass(host, f"stretch {number + 1}", offsets[number], found.pop("tokens"))
     return found

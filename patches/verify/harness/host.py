@@ -6,7 +6,7 @@ import gc
 import time
 from typing import Any
 
-from . import watch
+from . import worker
 from .plan import Case
 
 # Changes nothing and makes a request one that cannot take a tree: something reads its prefix.
@@ -16,8 +16,12 @@ TREE_FREE = {"frequency_penalty": 1e-30}
 class Host:
     """An engine that runs."""
 
-    def __init__(self, case: Case) -> None:
-        """Start it."""
+    def __init__(self, case: Case, runner: str) -> None:
+        """Start it.
+
+        Raises:
+            RuntimeError: it works with another model runner.
+        """
         from vllm import LLM
 
         self.case = case
@@ -29,7 +33,9 @@ class Host:
         self.settled: dict[str, Any] | None = None
         self._steps: list[tuple[float, bool]] = []
         self._time_steps()
-        self.call(watch.install)
+        works = self.call(worker.install)
+        if works != runner:
+            raise RuntimeError(f"expected the {runner} model runner, vLLM took the {works} one")
 
     def call(self, function: Any, *args: Any, **named: Any) -> Any:
         """Run a function in the worker of the first rank."""
@@ -81,14 +87,14 @@ class Host:
 
     def verified(self) -> tuple[int, int]:
         """Verifications so far, and the draft tokens that they accepted."""
-        return self.call(watch.seen, "verifications"), self.call(watch.seen, "accepted")
+        return self.call(worker.seen, "verifications"), self.call(worker.seen, "accepted")
 
     def counted(self) -> dict[str, Any]:
         """What was counted: tokens from the prefix cache, mixed steps, the runtime's counters."""
         return self.settled or {
             "cached": self.cached,
-            "mixed": self.call(watch.seen, "mixed"),
-            "counters": self.call(watch.counters),
+            "mixed": self.call(worker.seen, "mixed"),
+            "counters": self.call(worker.counters),
         }
 
     def settle(self) -> None:

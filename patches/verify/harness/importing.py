@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import os
 import platform
 import sys
 from pathlib import Path
@@ -48,7 +49,8 @@ def _facts() -> dict[str, Any]:
         "torch": torch.__version__,
         "triton": _version("triton"),
         "runtime": _version("ddtree-runtime"),
-        "location": str(Path(_file("vllm")).parent.parent),
+        # The near side cannot follow links of this machine.
+        "location": os.path.realpath(Path(_file("vllm")).parent.parent),
         "device": torch.cuda.get_device_name(0) if cuda else "cpu",
         "cuda": cuda,
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import plain, watch
+from . import plain, worker
 from .host import Host
 
 BATCH = 64
@@ -20,14 +20,14 @@ def compared(host: Host, trees: list[dict[str, Any]]) -> dict[str, Any]:
         How many trees and nodes, the largest difference of a logit, the largest logit, and at how
         many nodes the best token is another one.
     """
-    host.call(watch.tell, [], 0, 0)
-    host.call(watch.ask, trees=None, rows={})
+    host.call(worker.tell, [], 0, 0)
+    host.call(worker.ask, trees=None, rows={})
     wanted = sorted({text for tree in trees for text in _texts(tree)})
     host.forget()
     for start in range(0, len(wanted), BATCH):
         host.generate([list(text) for text in wanted[start : start + BATCH]], 1)
-    rows = host.call(watch.seen, "rows")
-    host.call(watch.ask, rows=None)
+    rows = host.call(worker.seen, "rows")
+    host.call(worker.ask, rows=None)
     host.forget()
     worst, largest, others = 0.0, 0.0, 0
     for tree in trees:

@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Oracle:
-    """A `custom_class` proposer of vLLM; it drafts nothing until it is told what is known.
+    """Drafts nothing until it is told what is known; on the V1 runner a `custom_class` proposer.
 
     `draft_parents` gives the runtime the trees of the tokens that `propose` returns.
     """
@@ -38,11 +38,15 @@ class Oracle:
         parents: list[list[int] | None] = []
         for line, new in enumerate(sampled):
             text = tokens[line, : lengths[line]].tolist()
-            nodes, above = self._tree(self._following(text)) if new and self.nodes else ([], [])
+            nodes, above = self.grown(text) if new else ([], [])
             drafts.append(nodes)
             parents.append(above)
         self.draft_parents = parents
         return drafts
+
+    def grown(self, text: list[int]) -> tuple[list[int], list[int]]:
+        """Tokens and parents of a tree after a text; nothing as long as nothing is known."""
+        return self._tree(self._following(text)) if self.nodes else ([], [])
 
     def _following(self, text: list[int]) -> list[int]:
         """What is known to follow; nothing where the text is no known one."""

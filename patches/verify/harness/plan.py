@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,15 @@ ENGINE_LEVELS = ("L3", "L4", "L5")
 TOGETHER = "engines"
 IMPORTS = "imports"
 ROUNDS = 12
+# Under Triton's interpreter times mean nothing, and a step takes a second.
+INTERPRETED_ROUNDS = 2
 SEGMENT = 24
+# The variable by which vLLM is told its model runner, and what it is told.
+RUNNER = "VLLM_USE_V2_MODEL_RUNNER"
+RUNNERS = {"v1": "0", "v2": "1"}
+NO_TRITON = "the V2 model runner needs Triton, which cannot be imported here"
+# The folder of the stand-in for Triton's devices, beside the harness.
+STANDIN = "standin"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +43,13 @@ class Case:
     engine: dict[str, Any]
 
 
-def parts(job: Job) -> Iterator[tuple[str, dict[str, str]]]:
-    """The processes of a verification in their order, with variables of their environments."""
+def parts(job: Job, known: Callable[[], Job]) -> Iterator[tuple[str, dict[str, str]]]:
+    """The processes of a verification in their order, with variables of their environments.
+
+    Args:
+        job: what was asked for.
+        known: gives the job again, once the process that imports has asked vLLM for its runner.
+    """
     for level in ("L1", "L2"):
         if level in job["levels"]:
             yield level, _units(level)
@@ -46,7 +59,9 @@ def parts(job: Job) -> Iterator[tuple[str, dict[str, str]]]:
         yield TOGETHER, variables(job)
         return
     yield IMPORTS, variables(job)
-    for name, _ in roles(job) if engines else ():
+    job = known()
+    # Where vLLM could not even say which runner it takes, that is the finding.
+    for name, _ in roles(job) if engines and job["runner"] else ():
         yield name, variables(job)
 
 
@@ -67,7 +82,7 @@ def roles(job: Job) -> list[tuple[str, str]]:
         found.append(("width 1", "width1"))
     if "L5" in levels:
         found += [(f"tree {budget}", "tree") for budget in job["budgets"]]
-    if levels & {"L3", "L5"} and job["runner"] == "v1":
+    if levels & {"L3", "L5"}:
         found.append(("oracle", "oracle"))
     return found
 
@@ -75,17 +90,33 @@ def roles(job: Job) -> list[tuple[str, str]]:
 def variables(job: Job) -> dict[str, str]:
     """Environment of an engine's process."""
     found = {
-        "VLLM_USE_V2_MODEL_RUNNER": {"v1": "0", "v2": "1"}[job["runner"]],
         "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
         "VLLM_ALLOW_INSECURE_SERIALIZATION": "1",
         "VLLM_NO_USAGE_STATS": "1",
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
         "VLLM_LOGGING_LEVEL": "WARNING",
     }
+    if job["runner"] is not None:
+        found[RUNNER] = RUNNERS[job["runner"]]
+    if interpreted(job):
+        found["TRITON_INTERPRET"] = "1"
     if job["model"] is None:
         # Larger teams of threads only wait for each other in a model of this size.
         found |= {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
     return found
+
+
+def interpreted(job: Job) -> bool:
+    """Whether the model runner's own kernels have to run under Triton's interpreter."""
+    return job["runner"] == "v2" and not has_gpu()
+
+
+def chain(job: Job, folder: Path) -> dict[str, Any]:
+    """What of the stock chain's engine decides which runner vLLM takes."""
+    target, drafter = _models(job, folder)
+    depth = job["depth"] or depth_of(job["method"], drafter)
+    found = {"model": target, "speculative_config": speculation(job["method"], drafter, depth)}
+    return {**found, "dtype": job["dtype"], **job["engine"]}
 
 
 def cases(job: Job, folder: Path, lengths: list[int], *, gpu: bool) -> list[Case]:
@@ -97,10 +128,7 @@ def cases(job: Job, folder: Path, lengths: list[int], *, gpu: bool) -> list[Case
         lengths: tokens of each prompt.
         gpu: whether the target runs on one.
     """
-    models = folder / "models"
-    target = job["model"] or str(models / "tiny-qwen3-target")
-    tiny = models / "tiny-dflash-drafter" if job["model"] is None else None
-    drafter = job["drafter"] or (str(tiny) if tiny else None)
+    target, drafter = _models(job, folder)
     depth = job["depth"] or depth_of(job["method"], drafter)
     most = max(job["budgets"], default=depth)
     common = _common(job, target, lengths, most, gpu=gpu)
@@ -110,16 +138,24 @@ def cases(job: Job, folder: Path, lengths: list[int], *, gpu: bool) -> list[Case
         budget = {"plain": 0, "chain": 0, "width1": depth, "oracle": most}.get(role, -1)
         budget = int(name.split()[1]) if budget < 0 else budget
         engine = dict(common)
-        if role == "oracle":
-            engine |= _oracle(most, lengths, tiny=tiny is not None)
-        elif role != "plain":
+        if role != "plain":
             engine["speculative_config"] = speculative
+        if role == "oracle":
+            engine |= _oracle(job, most, lengths)
         if budget:
-            engine |= _with_trees(budget, chain=role == "width1", gpu=gpu)
-        elif role == "plain" and gpu:
+            engine |= _with_trees(job, budget, chain=role == "width1", gpu=gpu)
+        elif role == "plain" and gpu and job["runner"] == "v1":
             engine["async_scheduling"] = False
         made.append(Case(name, role, budget, engine | job["engine"]))
     return made
+
+
+def _models(job: Job, folder: Path) -> tuple[str, str | None]:
+    """Target and drafter: the user's, or those that were sent along."""
+    models = folder / "models"
+    if job["model"] is not None:
+        return job["model"], job["drafter"]
+    return str(models / "tiny-qwen3-target"), str(models / "tiny-dflash-drafter")
 
 
 def speculation(method: str | None, drafter: str | None, depth: int) -> dict[str, Any]:
@@ -143,10 +179,11 @@ def depth_of(method: str | None, drafter: str | None) -> int:
     return 7 if method == "dflash" else 4
 
 
-def segments(tokens: int) -> tuple[list[int], int]:
+def segments(job: Job) -> tuple[list[int], int]:
     """Where the timed stretches of a continuation start, and their length."""
+    tokens, rounds = job["tokens"], INTERPRETED_ROUNDS if interpreted(job) else ROUNDS
     length = min(SEGMENT, tokens)
-    return [round(number * (tokens - length) / (ROUNDS - 1)) for number in range(ROUNDS)], length
+    return [round(number * (tokens - length) / (rounds - 1)) for number in range(rounds)], length
 
 
 def has_gpu() -> bool:
@@ -175,7 +212,7 @@ def _common(job: Job, target: str, lengths: list[int], most: int, *, gpu: bool) 
     return found
 
 
-def _with_trees(budget: int, *, chain: bool, gpu: bool) -> dict[str, Any]:
+def _with_trees(job: Job, budget: int, *, chain: bool, gpu: bool) -> dict[str, Any]:
     settings: dict[str, Any] = {"budget": budget}
     if chain:
         settings["max_siblings"] = 1
@@ -184,21 +221,29 @@ def _with_trees(budget: int, *, chain: bool, gpu: bool) -> dict[str, Any]:
         # What the runtime asks for; the stock chain keeps its own, better settings.
         settings["allow_untested_device"] = True
         found["compilation_config"] = {"cudagraph_mode": "PIECEWISE"}
-        found["async_scheduling"] = False
+        if not {"attention_backend", "attention_config"} & set(job["engine"]):
+            found["attention_backend"] = "TRITON_ATTN"
+        if job["runner"] == "v1":
+            found["async_scheduling"] = False
     return found
 
 
-def _oracle(nodes: int, lengths: list[int], *, tiny: bool) -> dict[str, Any]:
-    """The oracle's engine: prompts come in chunks, and in the tiny model's cache not all fit."""
-    package = __name__.rpartition(".")[0]
+def _oracle(job: Job, nodes: int, lengths: list[int]) -> dict[str, Any]:
+    """The oracle's engine: prompts come in chunks, and in the tiny model's cache not all fit.
+
+    The V2 runner takes no proposer class, so that an oracle takes its drafter's place; see
+    `runner_v2`.
+    """
     found: dict[str, Any] = {
-        "speculative_config": {
+        "max_num_batched_tokens": max(128, (nodes + 1) * (len(lengths) + 1) + 3),
+    }
+    if job["runner"] == "v1":
+        package = __name__.rpartition(".")[0]
+        found["speculative_config"] = {
             "method": "custom_class",
             "model": f"{package}.oracle.Oracle",
             "num_speculative_tokens": nodes,
-        },
-        "max_num_batched_tokens": max(128, (nodes + 1) * (len(lengths) + 1) + 3),
-    }
-    if tiny:
+        }
+    if job["model"] is None:
         found["num_gpu_blocks_override"] = 40
     return found

@@ -5,9 +5,11 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from . import events
+from . import events, plan
 
 LENGTHS = (5, 20, 33, 47, 64, 90, 31, 100)
+# So many of these where Triton's interpreter takes its time with every request.
+INTERPRETED = 4
 # The tiny target's vocabulary, less what its drafter uses as a mask.
 TINY_VOCABULARY = 500
 TEXTS = (
@@ -32,8 +34,9 @@ def of(job: dict[str, Any]) -> list[list[int]]:
     source = random.Random(job["seed"])
     given = job["prompts"]
     if given is None and job["model"] is None:
-        events.emit("prompts", about=f"{len(LENGTHS)} random prompts")
-        return [[source.randrange(TINY_VOCABULARY) for _ in range(n)] for n in LENGTHS]
+        lengths = LENGTHS[:INTERPRETED] if plan.interpreted(job) else LENGTHS
+        events.emit("prompts", about=f"{len(lengths)} random prompts")
+        return [[source.randrange(TINY_VOCABULARY) for _ in range(n)] for n in lengths]
     if given is None:
         events.emit("prompts", about=f"{len(TEXTS)} prompts that come with ddtree")
         given = [{"text": text} for text in TEXTS]

@@ -114,6 +114,11 @@ def pays(
         limits: what was not measured; empty if nothing has to be said.
     """
     trees = [cost for cost in found if cost.name.startswith("tree")]
+    if outcome != Outcome.FAILED and evidence.runner is not None and evidence.runner.interpreted:
+        return Pays.NOT_MEASURED, (
+            "Whether a tree pays was not measured: Triton's interpreter ran the model runner's "
+            "kernels, and its times say nothing of a GPU's."
+        )
     gpu = evidence.facts is not None and evidence.facts.cuda
     if outcome == Outcome.FAILED:
         return (

@@ -7,6 +7,7 @@ key alone.
 
 from __future__ import annotations
 
+import contextlib
 import getpass
 import os
 import shutil
@@ -28,6 +29,8 @@ _HASH = (
     "$6$ddtreetests$iUpBXRD5wsbnhkSMjrZ2AjLLmETj5fXGt7WbBZE6NzY"
     "PMtm.4WEz3MtkKIU0UvSrE3.LMOWgCflZS2KoPIW6Z/"
 )
+# An account that is not root, of a server with accounts of its own.
+PLAIN = "plain"
 _START_SECONDS = 20.0
 
 # Mounts end with the namespace, which ends with its last process.
@@ -163,7 +166,9 @@ def serve(
 def stop(process: subprocess.Popen[bytes]) -> None:
     """End a server and its connections, also when it was stopped."""
     for pid in _descendants(process.pid):
-        os.kill(pid, signal.SIGKILL)
+        # It may end by itself.
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     process.kill()
     process.wait()
 
@@ -188,7 +193,8 @@ def _account(folder: Path, home: Path, rc: str) -> str:
     if not any(line.startswith("sshd:") for line in kept):
         kept.append("sshd:x:65533:65534::/run/sshd:/usr/sbin/nologin")
     shell = shutil.which("bash") or "/bin/sh"
-    (etc / "passwd").write_text("\n".join([*kept, f"ddtree:x:0:0::{home}:{shell}", ""]))
+    ours = [f"ddtree:x:0:0::{home}:{shell}", f"{PLAIN}:x:65531:65534::/:/bin/sh"]
+    (etc / "passwd").write_text("\n".join([*kept, *ours, ""]))
     (etc / "shadow").write_text(f"root:*:19000::::::\nddtree:{_HASH}:19000:0:99999:7:::\n")
     (etc / "shadow").chmod(0o600)
     rules = ("auth required pam_unix.so", "account required pam_permit.so")

@@ -61,6 +61,10 @@ def facts(**changes: Any) -> dict[str, Any]:
     }
 
 
+def runner(name: str = "v1", *, interpreted: bool = False) -> dict[str, Any]:
+    return {"kind": "runner", "runner": name, "interpreted": interpreted}
+
+
 def checks(part: str, *names: str, passed: bool = True) -> dict[str, Any]:
     made = [{"name": name, "passed": passed, "detail": "12 cases"} for name in names]
     return {"kind": "checks", "part": part, "checks": made}
@@ -157,6 +161,7 @@ def good() -> list[dict[str, Any]]:
         checks("L2", "walk, torch"),
         facts(),
         checks("imports", "vllm.v1.worker.gpu_model_runner"),
+        runner(),
         {"kind": "prompts", "about": "2 random prompts"},
         truth(),
         pass_("plain", "continued", 24),

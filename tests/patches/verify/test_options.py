@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ddtree.analyzers.errors import UsageError
-from ddtree.patches.verify.harness import events, plan, prompts
+from ddtree.patches.verify.harness import events, plan, prompts, runners
 from ddtree.patches.verify.options import Options, read_prompts
 
 
@@ -113,35 +113,111 @@ def test_engines_are_started_for_the_levels_that_need_them() -> None:
     assert "width 1" not in names(job(model="m", method="ngram"))
 
 
+def parts(asked: dict[str, Any], runner: str | None = "v1") -> dict[str, dict[str, str]]:
+    """Processes and their variables, where vLLM takes this runner if nobody asks for one."""
+    return dict(plan.parts(asked, lambda: {**asked, "runner": asked["runner"] or runner}))
+
+
 def test_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """One for all tiny engines, one for each of a user's own; interpreted without a GPU."""
     monkeypatch.setattr(plan, "has_gpu", lambda: False)
-    assert [name for name, _ in plan.parts(job())] == ["L1", "L2", "engines"]
-    assert dict(plan.parts(job()))["L2"]["TRITON_INTERPRET"] == "1"
-    assert [name for name, _ in plan.parts(job(levels=("L1",)))] == ["L1", "imports"]
+    assert list(parts(job())) == ["L1", "L2", "engines"]
+    assert parts(job())["L2"]["TRITON_INTERPRET"] == "1"
+    assert list(parts(job(levels=("L1",)))) == ["L1", "imports"]
     own = job(model="m", drafter="d", levels=("L4",))
-    assert [name for name, _ in plan.parts(own)] == ["imports", "plain", "chain", "width 1"]
+    assert list(parts(own)) == ["imports", "plain", "chain", "width 1"]
     monkeypatch.setattr(plan, "has_gpu", lambda: True)
-    assert "TRITON_INTERPRET" not in dict(plan.parts(job()))["L2"]
-    assert dict(plan.parts(own))["chain"]["VLLM_USE_V2_MODEL_RUNNER"] == "0"
+    assert "TRITON_INTERPRET" not in parts(job())["L2"]
+
+
+def test_the_runner_is_the_one_that_was_asked_for_or_that_vllm_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All engines are told the same; the process that asks vLLM is told nothing."""
+    monkeypatch.setattr(plan, "has_gpu", lambda: True)
+    own = job(model="m", drafter="d", levels=("L4",))
+    for taken, told in (("v1", "0"), ("v2", "1")):
+        found = parts(own, taken)
+        assert plan.RUNNER not in found.pop("imports")
+        assert {one[plan.RUNNER] for one in found.values()} == {told}
+    asked = parts({**own, "runner": "v2"}, "v1")
+    assert {one[plan.RUNNER] for one in asked.values()} == {"1"}
+    assert not any("TRITON_INTERPRET" in one for one in asked.values())
+    # What vLLM could not even be asked cannot run.
+    assert list(parts(own, None)) == ["imports"]
+    monkeypatch.setattr(plan, "has_gpu", lambda: False)
+    assert parts(job(runner="v2"))["engines"]["TRITON_INTERPRET"] == "1"
+    assert "TRITON_INTERPRET" not in parts(job(runner="v1"))["engines"]
+
+
+def test_what_is_known_of_the_runner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asked for, found by an earlier process, told by the environment, or not known."""
+    monkeypatch.delenv(plan.RUNNER, raising=False)
+    assert runners.known(job(), tmp_path)["runner"] is None
+    monkeypatch.setenv(plan.RUNNER, "1")
+    assert runners.known(job(), tmp_path)["runner"] == "v2"
+    (tmp_path / runners.FILE).write_text("v1")
+    assert runners.known(job(), tmp_path)["runner"] == "v1"
+    assert runners.known(job(runner="v2"), tmp_path)["runner"] == "v2"
+
+
+def test_a_runner_object_says_which_it_is() -> None:
+    """By its classes' modules, subclasses for a platform included."""
+
+    class Base:
+        __module__ = "vllm.v1.worker.gpu.model_runner"
+
+    class Platform(Base):
+        __module__ = "vllm.v1.worker.cpu.model_runner"
+
+    class Old:
+        __module__ = "vllm.v1.worker.cpu_model_runner"
+
+    assert runners.kind(Platform()) == "v2"
+    assert runners.kind(Old()) == "v1"
 
 
 def test_settings_of_engines(tmp_path: Path) -> None:
     """Stock engines have no trees; on a GPU trees get what they ask for, and nothing is eager."""
-    cpu = {one.role: one for one in plan.cases(job(), tmp_path, [5, 9], gpu=False)}
+    asked = job(runner="v1")
+    cpu = {one.role: one for one in plan.cases(asked, tmp_path, [5, 9], gpu=False)}
     assert all("additional_config" not in cpu[role].engine for role in ("plain", "chain"))
     assert "speculative_config" not in cpu["plain"].engine
     assert cpu["width1"].engine["additional_config"] == {"ddtree": {"budget": 7, "max_siblings": 1}}
     assert cpu["width1"].engine["speculative_config"] == cpu["chain"].engine["speculative_config"]
     assert cpu["oracle"].engine["speculative_config"]["model"].endswith(".oracle.Oracle")
-    gpu = {one.role: one for one in plan.cases(job(), tmp_path, [5, 9], gpu=True)}
+    gpu = {one.role: one for one in plan.cases(asked, tmp_path, [5, 9], gpu=True)}
     assert not any("enforce_eager" in one.engine for one in gpu.values())
     tree = gpu["tree"].engine
     assert tree["compilation_config"] == {"cudagraph_mode": "PIECEWISE"}
+    assert tree["attention_backend"] == "TRITON_ATTN"
+    given = {"attention_config": {"backend": "FLASH_ATTN"}}
+    chosen = plan.cases(job(runner="v1", engine=given), tmp_path, [5], gpu=True)
+    assert not any("attention_backend" in one.engine for one in chosen)
     assert tree["additional_config"]["ddtree"]["allow_untested_device"] is True
-    assert "compilation_config" not in gpu["chain"].engine
+    assert tree["async_scheduling"] is gpu["plain"].engine["async_scheduling"] is False
+    assert not {"compilation_config", "attention_backend"} & set(gpu["chain"].engine)
     own = job(model="m", method="ngram", engine={"max_num_seqs": 3})
     assert all(one.engine["max_num_seqs"] == 3 for one in plan.cases(own, tmp_path, [5], gpu=True))
+
+
+def test_settings_of_engines_on_the_v2_runner(tmp_path: Path) -> None:
+    """The oracle takes the drafter's place later, and vLLM schedules as it likes."""
+    gpu = {one.role: one.engine for one in plan.cases(job(runner="v2"), tmp_path, [5, 9], gpu=True)}
+    assert gpu["oracle"]["speculative_config"] == gpu["chain"]["speculative_config"]
+    assert gpu["oracle"]["additional_config"]["ddtree"]["budget"] == 32
+    assert not any("async_scheduling" in engine for engine in gpu.values())
+
+
+def test_what_vllm_is_asked_its_runner_for(tmp_path: Path) -> None:
+    """The stock chain's model, drafter and arguments; trees would be refused at once or not."""
+    given = job(model="m", drafter="d", method="eagle3", engine={"tensor_parallel_size": 2})
+    assert plan.chain(given, tmp_path) == {
+        "model": "m",
+        "speculative_config": {"num_speculative_tokens": 4, "method": "eagle3", "model": "d"},
+        "dtype": "auto",
+        "tensor_parallel_size": 2,
+    }
 
 
 def test_the_drafter_s_depth(tmp_path: Path) -> None:
@@ -155,10 +231,21 @@ def test_the_drafter_s_depth(tmp_path: Path) -> None:
 @pytest.mark.parametrize("tokens", [16, 24, 96, 1000])
 def test_stretches_lie_within_the_continuation(tokens: int) -> None:
     """From its start to its end."""
-    offsets, length = plan.segments(tokens)
+    offsets, length = plan.segments(job(tokens=tokens))
     assert offsets[0] == 0
     assert offsets[-1] + length == tokens
     assert len(offsets) == plan.ROUNDS >= 10
+
+
+def test_under_the_interpreter_less_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its times are not compared, so that few stretches and few requests are enough."""
+    monkeypatch.setattr(plan, "has_gpu", lambda: False)
+    monkeypatch.setattr(events, "emit", lambda *_, **__: None)
+    slow = job(runner="v2")
+    offsets, length = plan.segments(slow)
+    assert len(offsets) == 2
+    assert offsets[-1] + length == slow["tokens"]
+    assert prompts.of(slow) == prompts.of(job(runner="v1"))[: prompts.INTERPRETED]
 
 
 def test_prompts_on_the_far_side(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,6 +48,8 @@ def test_events_become_evidence() -> None:
         (b"ddtree-event {}", "without 'kind'"),
         (line("magic"), "unknown kind 'magic'"),
         (line("progress", text=3), "'text' that is not text"),
+        (line("runner", runner="v3", interpreted=False), "unknown name 'v3'"),
+        (line("runner", runner="v2", interpreted=1), "true or false"),
         (line("checks", part="L1", checks=[3]), "not a list of dict"),
         (line("checks", part="L1", checks=[{"name": "walk", "passed": 1}]), "true or false"),
         (line("checks", part="L1", checks=[{"name": "w", "passed": True}]), "without 'detail'"),
@@ -121,5 +123,9 @@ def test_the_archive_holds_the_harness_the_job_and_the_tiny_models() -> None:
     assert {"ddtree_harness/director.py", "ddtree_harness/oracle.py"} <= set(files)
     weights = [name for name in files if name.endswith(".safetensors")]
     assert len(weights) == 2
+    # Triton finds the stand-in as an entry point, where its folder is on the path.
+    entry = files["standin/ddtree_triton_cpu-1.dist-info/entry_points.txt"]
+    assert entry == b"[triton.backends]\ncpu = ddtree_triton_cpu\n"
+    assert {f"standin/ddtree_triton_cpu/{name}.py" for name in ("compiler", "driver")} <= set(files)
     own = Options(model="m", drafter="d", method="dflash").job([])
     assert not any(name.startswith("models/") for name in unpacked(own))

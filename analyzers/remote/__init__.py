@@ -1,0 +1,1 @@
+"""Installs on other machines and in containers: one command there, one framed reply."""

@@ -1,0 +1,1 @@
+"""Patches on another machine."""
