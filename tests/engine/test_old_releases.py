@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from . import environment, installs, runs, verified
+from . import drafters, environment, installs, runs, verified
 from .test_drafters import PASS
 from .test_trees import PLAIN, PROMPTS, with_oracle
 
@@ -87,22 +87,26 @@ def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("release", ["0.20.1"])
-def test_ngram_trees(release: str, tmp_path: Path) -> None:
-    """Several matches merged, beside vLLM's single match; without mask and commit it is wrong."""
-    parts = ["mask", "positions", "commit"]
+def test_drafters(release: str, tmp_path: Path) -> None:
+    """n-gram tries come as lists; a draft model's chain with siblings as one wide tensor."""
+    noisy = drafters.perturbed(environment.engine_python(), tmp_path / "noisy")
+    drafter = {"method": "draft_model", "model": noisy, "num_speculative_tokens": 4}
+    draft_model = {"speculative_config": drafter}
     cases = {
         "plain": case(),
-        "chain": case(**NGRAM),
-        "tree": case(**NGRAM, **runs.trees(16)),
-        "blind": case(**NGRAM, **runs.trees(16, without=parts)),
+        "ngram": case(**NGRAM, **runs.trees(16)),
+        "draft_model": case(**draft_model, **runs.trees(16)),
+        "blind": case(**draft_model, **runs.trees(16, without=["commit"])),
     }
     results = patched_and_run(release, tmp_path, cases)
     truth = results["plain"]["passes"]
-    assert results["chain"]["passes"] == truth
-    assert results["tree"]["passes"] == truth
     assert results["blind"]["passes"] != truth
-    assert runs.acceptance(results["tree"]) > runs.acceptance(results["chain"]) + 0.1
-    assert results["tree"]["counters"]["branches"] > 10
+    for name in ("ngram", "draft_model"):
+        assert results[name]["passes"] == truth
+        counters = results[name]["counters"]
+        assert counters["branches"] > 10
+        assert counters["acceptance_length"] > counters["acceptance_length_chain"] + 0.1
+        assert counters["acceptance_length"] == pytest.approx(runs.acceptance(results[name]))
 
 
 @pytest.mark.parametrize("release", ["0.22.1", "0.23.0"])

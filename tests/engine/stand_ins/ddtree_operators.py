@@ -155,6 +155,95 @@ def rejection_greedy(
         first = last
 
 
+def next_tokens(
+    sampled: torch.Tensor,
+    discarded: torch.Tensor,
+    backup: torch.Tensor,
+    out: torch.Tensor,
+    valid: torch.Tensor,
+    vocabulary: int,
+    *rest: Any,
+) -> None:
+    """The last valid token of every request and how many there are; else the backup."""
+    del rest
+    requests, width = sampled.shape
+    good = (sampled >= 0) & (sampled < vocabulary) & ~discarded[:requests, None]
+    last = torch.where(good, torch.arange(width), -1).amax(1)
+    found = sampled.gather(1, last.clamp(min=0)[:, None])[:, 0]
+    out.copy_(torch.where(last >= 0, found, backup[:requests]))
+    valid.copy_(good.sum(1))
+
+
+def rows_to_sample(
+    ends: torch.Tensor,
+    valid: torch.Tensor,
+    starts: torch.Tensor,
+    out: torch.Tensor,
+    rejected: torch.Tensor,
+    requests: int,
+) -> None:
+    """The last row of every request that is not rejected, and how many are."""
+    drafted = ends.diff(prepend=ends.new_zeros(1))
+    rejected.copy_(torch.where(drafted > 0, drafted + 1 - valid, 0))
+    out.copy_(starts[1 : requests + 1] - 1 - rejected)
+
+
+def drafter_inputs(
+    ids: torch.Tensor,
+    positions: torch.Tensor,
+    following: torch.Tensor,
+    out_ids: torch.Tensor,
+    out_positions: torch.Tensor,
+    is_rejected: torch.Tensor,
+    is_masked: torch.Tensor,
+    sampled_rows: torch.Tensor,
+    hidden_rows: torch.Tensor,
+    starts: torch.Tensor,
+    ends: torch.Tensor,
+    padding: int,
+    *rest: Any,
+) -> None:
+    """A request's accepted rows, then its newest token, then room for what was rejected.
+
+    Raises:
+        NotImplementedError: a drafter asks for another form than a draft model does.
+    """
+    del hidden_rows
+    if rest[2:] != (1, False):
+        raise NotImplementedError(f"expected one more row and no shift, found {rest[2:]}")
+    for line, (first, last) in enumerate(itertools.pairwise(starts.tolist())):
+        kept = int(ends[line]) - first + 1
+        rows = slice(first + line, last + line + 1)
+        place = torch.arange(last - first + 1)
+        out_ids[rows] = padding
+        out_ids[rows][:kept] = ids[first : first + kept]
+        out_ids[rows][kept] = following[line]
+        out_positions[rows] = torch.where(place <= kept, positions[first] + place, 0)
+        is_rejected[rows] = place > kept
+        is_masked[rows] = False
+        sampled_rows[line] = first + line + kept
+
+
+def next_slots(
+    positions: torch.Tensor,
+    table: torch.Tensor,
+    lengths: torch.Tensor,
+    out_positions: torch.Tensor,
+    slots: torch.Tensor,
+    block: int,
+    longest: int,
+    padding: int,
+) -> None:
+    """One position further, with the slot that belongs to it; the start again past the longest."""
+    beyond = positions + 1 >= longest
+    place = torch.where(beyond, 0, positions + 1)
+    blocks = table.gather(1, (place // block)[:, None].long())[:, 0]
+    requests = len(positions)
+    out_positions[:requests] = place
+    slots[:requests] = torch.where(beyond, padding, blocks.long() * block + place % block)
+    lengths[:requests] = torch.where(beyond, 1, lengths[:requests] + 1)
+
+
 OPERATORS = {
     "init_cpu_memory_env": nothing,
     "init_cpu_threads_env": nothing,
@@ -165,4 +254,8 @@ OPERATORS = {
     "cpu_attn_reshape_and_cache": reshape_and_cache,
     "cpu_attention_with_kv_cache": attention,
     "rejection_greedy_sample_kernel_impl": rejection_greedy,
+    "eagle_prepare_next_token_padded_kernel_impl": next_tokens,
+    "eagle_prepare_inputs_padded_kernel_impl": rows_to_sample,
+    "copy_and_expand_eagle_inputs_kernel_impl": drafter_inputs,
+    "eagle_step_slot_mapping_metadata_kernel_impl": next_slots,
 }
