@@ -16,15 +16,6 @@ from torch.nn.functional import scaled_dot_product_attention, silu
 TILE = 16
 
 
-def install() -> None:
-    """Make the functions below operators of the extension's name, where it has not loaded."""
-    for name, function in OPERATORS.items():
-        setattr(torch.ops._C, name, function)
-    # Later releases do not call these on a CPU, where they raise.
-    for name in ("synchronize", "empty_cache"):
-        setattr(torch.accelerator, name, nothing)
-
-
 def nothing(*arguments: Any) -> str:
     """Set up no memory and bind no threads."""
     del arguments
@@ -134,116 +125,6 @@ def attention(
         output[first:last] = found[0].transpose(0, 1)
 
 
-def rejection_greedy(
-    output: torch.Tensor,
-    ends: torch.Tensor,
-    drafts: torch.Tensor,
-    targets: torch.Tensor,
-    bonus: torch.Tensor,
-    is_greedy: torch.Tensor | None,
-    width: int,
-) -> None:
-    """Take target tokens up to the first draft that is none, else the bonus token too."""
-    del width
-    first = 0
-    for line, last in enumerate(ends.tolist()):
-        if is_greedy is None or bool(is_greedy[line]):
-            same = (drafts[first:last] == targets[first:last]).long().cumprod(0)
-            taken = int(same.sum())
-            line_of = torch.cat([targets[first:last], bonus[line].flatten()])[: taken + 1]
-            output[line, : taken + 1] = line_of
-        first = last
-
-
-def next_tokens(
-    sampled: torch.Tensor,
-    discarded: torch.Tensor,
-    backup: torch.Tensor,
-    out: torch.Tensor,
-    valid: torch.Tensor,
-    vocabulary: int,
-    *rest: Any,
-) -> None:
-    """The last valid token of every request and how many there are; else the backup."""
-    del rest
-    requests, width = sampled.shape
-    good = (sampled >= 0) & (sampled < vocabulary) & ~discarded[:requests, None]
-    last = torch.where(good, torch.arange(width), -1).amax(1)
-    found = sampled.gather(1, last.clamp(min=0)[:, None])[:, 0]
-    out.copy_(torch.where(last >= 0, found, backup[:requests]))
-    valid.copy_(good.sum(1))
-
-
-def rows_to_sample(
-    ends: torch.Tensor,
-    valid: torch.Tensor,
-    starts: torch.Tensor,
-    out: torch.Tensor,
-    rejected: torch.Tensor,
-    requests: int,
-) -> None:
-    """The last row of every request that is not rejected, and how many are."""
-    drafted = ends.diff(prepend=ends.new_zeros(1))
-    rejected.copy_(torch.where(drafted > 0, drafted + 1 - valid, 0))
-    out.copy_(starts[1 : requests + 1] - 1 - rejected)
-
-
-def drafter_inputs(
-    ids: torch.Tensor,
-    positions: torch.Tensor,
-    following: torch.Tensor,
-    out_ids: torch.Tensor,
-    out_positions: torch.Tensor,
-    is_rejected: torch.Tensor,
-    is_masked: torch.Tensor,
-    sampled_rows: torch.Tensor,
-    hidden_rows: torch.Tensor,
-    starts: torch.Tensor,
-    ends: torch.Tensor,
-    padding: int,
-    *rest: Any,
-) -> None:
-    """A request's accepted rows, then its newest token, then room for what was rejected.
-
-    Raises:
-        NotImplementedError: a drafter asks for another form than a draft model does.
-    """
-    del hidden_rows
-    if rest[2:] != (1, False):
-        raise NotImplementedError(f"expected one more row and no shift, found {rest[2:]}")
-    for line, (first, last) in enumerate(itertools.pairwise(starts.tolist())):
-        kept = int(ends[line]) - first + 1
-        rows = slice(first + line, last + line + 1)
-        place = torch.arange(last - first + 1)
-        out_ids[rows] = padding
-        out_ids[rows][:kept] = ids[first : first + kept]
-        out_ids[rows][kept] = following[line]
-        out_positions[rows] = torch.where(place <= kept, positions[first] + place, 0)
-        is_rejected[rows] = place > kept
-        is_masked[rows] = False
-        sampled_rows[line] = first + line + kept
-
-
-def next_slots(
-    positions: torch.Tensor,
-    table: torch.Tensor,
-    lengths: torch.Tensor,
-    out_positions: torch.Tensor,
-    slots: torch.Tensor,
-    block: int,
-    longest: int,
-    padding: int,
-) -> None:
-    """One position further, with the slot that belongs to it; the start again past the longest."""
-    beyond = positions + 1 >= longest
-    place = torch.where(beyond, 0, positions + 1)
-    blocks = table.gather(1, (place // block)[:, None].long())[:, 0]
-    requests = len(positions)
-    out_positions[:requests] = place
-    slots[:requests] = torch.where(beyond, padding, blocks.long() * block + place % block)
-    lengths[:requests] = torch.where(beyond, 1, lengths[:requests] + 1)
-
-
 OPERATORS = {
     "init_cpu_memory_env": nothing,
     "init_cpu_threads_env": nothing,
@@ -253,9 +134,4 @@ OPERATORS = {
     "compute_slot_mapping_kernel_impl": compute_slot_mapping,
     "cpu_attn_reshape_and_cache": reshape_and_cache,
     "cpu_attention_with_kv_cache": attention,
-    "rejection_greedy_sample_kernel_impl": rejection_greedy,
-    "eagle_prepare_next_token_padded_kernel_impl": next_tokens,
-    "eagle_prepare_inputs_padded_kernel_impl": rows_to_sample,
-    "copy_and_expand_eagle_inputs_kernel_impl": drafter_inputs,
-    "eagle_step_slot_mapping_metadata_kernel_impl": next_slots,
 }
