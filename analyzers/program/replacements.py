@@ -32,9 +32,8 @@ def replacements(
     """
     evaluator = Evaluator(program)
     for function, name in _handed_the_engine(program, receivers, engine):
-        for target, value in _stored(function.node):
-            scope = receivers.scope(function, None)
-            path = _path(scope, target.value, name)
+        for target, value in _stored(function.node, name):
+            path = _path(receivers.scope(function, None), target.value, name)
             found = evaluator.expression(function.module, value, {}) if path else []
             closures = [one for one in found if isinstance(one, Closure)]
             for held in _held(receivers, engine, path or ()) if closures else ():
@@ -56,21 +55,34 @@ def _handed_the_engine(
             first = positional(node)[:1]
             if first:
                 yield method, first[0]
-            for wrap in receivers.wrappers.of(method).wraps:
+            for wrap in receivers.wrappers.of(method).wraps if _is_edited(method) else ():
                 for name, place in wrap.handed:
                     if place == 0:
                         yield wrap.function, name
 
 
-def _stored(function: FunctionNode) -> Iterator[tuple[ast.Attribute, ast.expr]]:
-    """What is stored on objects by calls, lambdas and names; only statements are visited."""
+def _is_edited(method: FunctionRef) -> bool:
+    """Whether a decorator comes from another package: following all others takes too long."""
+    module = method.module
+    for mark in method.node.decorator_list:
+        root: ast.AST = mark
+        while isinstance(root, ast.Call | ast.Attribute):
+            root = root.func if isinstance(root, ast.Call) else root.value
+        bound = module.imports.get(root.id) if isinstance(root, ast.Name) else None
+        if bound is not None and bound.module.partition(".")[0] != module.name.partition(".")[0]:
+            return True
+    return False
+
+
+def _stored(function: FunctionNode, engine: str) -> Iterator[tuple[ast.Attribute, ast.expr]]:
+    """Calls, lambdas and names that are stored on other objects; only statements are visited."""
     stack: list[ast.stmt] = list(function.body)
     while stack:
         statement = stack.pop()
         if isinstance(statement, ast.Assign):
-            for target in statement.targets:
-                made = isinstance(statement.value, ast.Call | ast.Lambda | ast.Name)
-                if made and isinstance(target, ast.Attribute):
+            made = isinstance(statement.value, ast.Call | ast.Lambda | ast.Name)
+            for target in statement.targets if made else ():
+                if isinstance(target, ast.Attribute) and not _is_name(target.value, engine):
                     yield target, statement.value
             continue
         for part in ("body", "orelse", "finalbody"):
@@ -112,3 +124,7 @@ def _wrap(closure: Closure, method: FunctionRef, target: ast.Attribute, value: a
     # It is shown where the method is defined, since its callers do not mention it.
     site = ast.copy_location(ast.Name(method.node.name, ast.Load()), method.node)
     return Wrap(bound(closure.function, known, method), site, tuple(handed))
+
+
+def _is_name(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name

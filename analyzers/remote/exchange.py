@@ -26,6 +26,8 @@ MOST_BODY = 64 << 20
 MOST_DATA = 256 << 20
 # Compiled libraries of gigabytes are hashed meanwhile.
 PATIENCE_SECONDS = 120.0
+# How much longer the command there may take than anybody waits for it here.
+_GRACE_SECONDS = 30
 _NONE = MARK_NONE.replace("\\001", "\x01").encode()
 
 
@@ -66,7 +68,7 @@ def exchange(
         TargetError: there is no Python that runs it, or no reply that makes sense.
     """
     token = secrets.token_hex(TOKEN_LENGTH // 2)
-    full = {**request, "python": python, "token": token}
+    full = {**request, "python": python, "token": token, "seconds": int(patience) + _GRACE_SECONDS}
     running = transport.start(command(python, token, program.oldest), line(full, program))
     code: int | None = None
     try:

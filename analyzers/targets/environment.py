@@ -111,7 +111,9 @@ def _system_sites(home: str, own: Path) -> list[Path]:
     if not home:
         return []
     python = _folder_python(own)
-    user = Path.home() / ".local" / "lib" / f"python{python}" / "site-packages"
+    # Not `Path.home`, which raises where a user has none, as in some containers.
+    home_folder = Path(os.path.expanduser("~"))  # noqa: PTH111
+    user = home_folder / ".local" / "lib" / f"python{python}" / "site-packages"
     system = site_folders(Path(home).parent, python)
     same = [site for site in system if _folder_python(site) in (python, None)]
     return [site for site in (user, *same) if is_dir(site)]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+_OPENSSH = ("--transport", "openssh")
 
 
 def _silent(_: str) -> None:
@@ -32,3 +35,9 @@ class Settings:
     timeout: float | None = None
     ssh_config: Path | None = None
     say: Callable[[str], None] = _silent
+
+    def command(self, address: object, *more: str) -> str:
+        """The command that looks at an address in the same way, with more options."""
+        config = ("--ssh-config", str(self.ssh_config)) if self.ssh_config else ()
+        other = () if self.transport == "paramiko" or "--transport" in more else _OPENSSH
+        return shlex.join(["ddtree", "inspect", "host", str(address), *more, *other, *config])

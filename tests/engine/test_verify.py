@@ -219,7 +219,7 @@ def test_an_interrupt_leaves_no_process_and_no_folder(environment: Path, state: 
     """While engines run: 130, one line, and everything is gone."""
     verified.patch(environment, state / "work")
     process = verified.command("verify", environment, "--level", "L5")
-    folder = _engines_run(state / "tmp")
+    folder = engines_run(state / "tmp")
     time.sleep(2)
     assert verified.processes(folder.name)
     process.send_signal(signal.SIGINT)
@@ -230,7 +230,7 @@ def test_an_interrupt_leaves_no_process_and_no_folder(environment: Path, state: 
     assert list((state / "tmp").iterdir()) == []
 
 
-def _engines_run(temporary: Path) -> Path:
+def engines_run(temporary: Path) -> Path:
     """The harness's folder, once its engines have decoded something."""
     until = time.monotonic() + 180
     while time.monotonic() < until:

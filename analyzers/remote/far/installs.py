@@ -74,7 +74,7 @@ def _looked_at(candidate: Candidate) -> _Install:
 
 
 def _named(named: str) -> _Install:
-    path = Path(named).expanduser()
+    path = _expanded(named)
     if is_dir(path):
         environment = folder_environment(str(path), path.absolute())
     else:
@@ -111,11 +111,16 @@ def _opened(install: _Install, running: list[Server]) -> Found:
 
 def _interpreter(candidate: Candidate, package: Path) -> str:
     """The Python of the environment: the one that was named, else the one of the package's."""
-    if is_file(Path(candidate.name).expanduser()):
-        return printable(str(Path(candidate.name).expanduser().absolute()))
-    homes = [Path(candidate.name).expanduser().absolute(), *package.parents]
+    if is_file(_expanded(candidate.name)):
+        return printable(str(_expanded(candidate.name).absolute()))
+    homes = [_expanded(candidate.name).absolute(), *package.parents]
     found = (home / name for home in homes[:5] for name in _PYTHONS)
     return next((printable(str(path)) for path in found if is_file(path)), "")
+
+
+def _expanded(name: str) -> Path:
+    # Not `Path.expanduser`, which raises where a user has no home.
+    return Path(os.path.expanduser(name))  # noqa: PTH111
 
 
 def _users(install: _Install, running: list[Server]) -> Iterator[int]:

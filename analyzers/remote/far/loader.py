@@ -17,8 +17,6 @@ import threading
 import types
 from typing import Any
 
-# A probe that hangs on a dead disk is not left behind.
-MOST_SECONDS = 300
 # Where packages that have no folder lie.
 PLACE = "<ddtree>/"
 
@@ -144,7 +142,8 @@ def main(texts: dict[str, str], entry: str, request: dict[str, Any]) -> None:
     if request.get("finish"):
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
     else:
-        signal.alarm(MOST_SECONDS)
+        # What hangs on a dead disk is not left behind.
+        signal.alarm(request["seconds"])
         # Of the stdin that nobody reads, the end says that the other side has gone.
         threading.Thread(target=_end_with_stdin, daemon=True).start()
     modernise(request["stdlib"])

@@ -77,7 +77,9 @@ def _prefixes(running: list[Server]) -> Iterator[Candidate]:
     """Environments that are told from their files."""
     named = [os.environ.get("VIRTUAL_ENV", ""), os.environ.get("CONDA_PREFIX", "")]
     named += [str(Path(path).parent.parent) for path in _pythons(running)]
-    kept = [str(path) for path in _globbed(Path.home(), _BELOW_HOME)]
+    # In a container a user may have no home, and no entry anywhere.
+    home = os.path.expanduser("~")  # noqa: PTH111
+    kept = [str(path) for path in _globbed(Path(home), _BELOW_HOME)] if home != "~" else []
     kept += [str(path) for path in _globbed(Path("/"), BELOW_ROOT)]
     for prefix in dict.fromkeys([*named, *kept]):
         if prefix and is_environment(Path(prefix)):

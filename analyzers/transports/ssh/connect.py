@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import os
 import shlex
@@ -133,7 +134,8 @@ class Connector:
             ) from error
 
     def _secured(self, options: HostOptions, carrier: Carrier) -> paramiko.Transport:
-        trust = Trust(options, str(self._asked_for))
+        command = functools.partial(self._settings.command, self._asked_for)
+        trust = Trust(options, self._settings, command)
         try:
             transport = paramiko.Transport(carrier)
         except (paramiko.SSHException, OSError) as error:
@@ -152,12 +154,7 @@ class Connector:
                 key = transport.get_remote_server_key()
             except (paramiko.SSHException, EOFError, OSError) as error:
                 raise _broken(options, error) from error
-        trust.check(
-            key.get_name(),
-            key.asbytes(),
-            accept_new=self._settings.accept_new,
-            say=self._settings.say,
-        )
+        trust.check(key.get_name(), key.asbytes())
         Login(transport, options, self._deadline).perform()
         transport.set_keepalive(_KEEPALIVE_SECONDS)
         return transport

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import contextlib
+import io
 import re
 import socket
 import struct
@@ -14,6 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import paramiko
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from paramiko.agent import AgentSSH
 
 from ...install.names import printable
@@ -21,6 +28,10 @@ from .options import HostOptions
 from .prompt import Secret
 
 _AGENT_SECONDS = 10.0
+# The agent's protocol: a question, and its answer.
+_LIST_KEYS = b"\x0b"
+_KEYS = 12
+_MOST_KEYS = 1024
 # More is no key.
 _MOST_BYTES = 1 << 20
 _OPENSSH = re.compile(
@@ -41,11 +52,15 @@ class KeyFile:
     def load(self, passphrase: Secret | None) -> paramiko.PKey | None:
         """The key; None if the passphrase is wrong or it is of no kind that can be used."""
         word = passphrase.word.encode() if passphrase else None
-        # Whatever the libraries say about a damaged key; its text may hold parts of the key.
+        certificate = self.path.with_name(self.path.name + "-cert.pub")
+        # Whatever the libraries say about a damaged key; their words may hold parts of it.
         with contextlib.suppress(
-            paramiko.SSHException, paramiko.pkey.UnknownKeyType, ValueError, TypeError, OSError
+            paramiko.SSHException, UnsupportedAlgorithm, ValueError, TypeError, OSError
         ):
-            return paramiko.PKey.from_path(self.path, word)  # type: ignore[arg-type]  # bytes, too
+            key = _loaded(self.path.read_bytes(), word)
+            if key is not None and certificate.is_file():
+                key.load_certificate(str(certificate))
+            return key
         return None
 
 
@@ -61,20 +76,31 @@ class Agent(AgentSSH):
     """The keys of the agent behind a socket."""
 
     def __init__(self, path: str) -> None:
-        """Ask for its keys; it has none if it does not answer."""
+        """Ask for its keys; it has none if it does not answer as an agent does."""
         super().__init__()
-        self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.settimeout(_AGENT_SECONDS)
-        try:
-            self._socket.connect(path)
-            _connect: Any = self._connect  # type: ignore[attr-defined]  # the stubs hide it
-            _connect(self._socket)
-        except (OSError, paramiko.SSHException, struct.error, ValueError, IndexError):
-            self.close()
+        self.held: tuple[paramiko.AgentKey, ...] = ()
+        self._conn = socket.socket(socket.AF_UNIX)
+        self._conn.settimeout(_AGENT_SECONDS)
+        # What it sends is cut off, or longer than it says, if it is none.
+        with contextlib.suppress(OSError, paramiko.SSHException, struct.error, ValueError):
+            self._conn.connect(path)
+            self.held = self._listed()
 
     def close(self) -> None:
         """Let go of the agent."""
-        self._socket.close()
+        self._conn.close()
+
+    def _listed(self) -> tuple[paramiko.AgentKey, ...]:
+        ask: Any = self._send_message  # type: ignore[attr-defined]  # the stubs hide it
+        kind, answer = ask(_LIST_KEYS)
+        count = answer.get_int()
+        if kind != _KEYS or count > _MOST_KEYS:
+            return ()
+        found = []
+        for _ in range(count):
+            found.append(paramiko.AgentKey(self, answer.get_binary()))
+            answer.get_binary()
+        return tuple(found)
 
 
 def keys_of(options: HostOptions, agent: Agent | None) -> Keys:
@@ -84,9 +110,7 @@ def keys_of(options: HostOptions, agent: Agent | None) -> Keys:
     every key that it is shown.
     """
     files = tuple(filter(None, map(_key_file, options.identities)))
-    held = [
-        key for key in (agent.get_keys() if agent else ()) if isinstance(key, paramiko.AgentKey)
-    ]
+    held = agent.held if agent else ()
     named = {file.public: place for place, file in enumerate(files) if file.public}
     first = sorted((key for key in held if key.blob in named), key=lambda key: named[key.blob])
     others = () if options.identities_only else (key for key in held if key.blob not in named)
@@ -97,6 +121,27 @@ def keys_of(options: HostOptions, agent: Agent | None) -> Keys:
 def shown(file: KeyFile) -> str:
     """The file in messages."""
     return printable(str(file.path))
+
+
+def _loaded(data: bytes, word: bytes | None) -> paramiko.PKey | None:
+    """The key in a file of any form.
+
+    The library's own reader takes the end of some keys without a comment for padding, so that it
+    gets them as it likes them best.
+    """
+    try:
+        opened = serialization.load_ssh_private_key(data, word)
+    except ValueError:
+        opened = serialization.load_pem_private_key(data, word)  # type: ignore[assignment]
+    for kind, loader, form in (
+        (RSAPrivateKey, paramiko.RSAKey, PrivateFormat.TraditionalOpenSSL),
+        (EllipticCurvePrivateKey, paramiko.ECDSAKey, PrivateFormat.TraditionalOpenSSL),
+        (Ed25519PrivateKey, paramiko.Ed25519Key, PrivateFormat.OpenSSH),
+    ):
+        if isinstance(opened, kind):
+            text = opened.private_bytes(Encoding.PEM, form, NoEncryption()).decode()
+            return loader.from_private_key(io.StringIO(text))
+    return None
 
 
 def _key_file(path: Path) -> KeyFile | None:

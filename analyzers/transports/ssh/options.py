@@ -100,7 +100,7 @@ def options_of(alias: str, raw: Raw, user: str) -> HostOptions:
         user=remote,
         identities=_identities(raw, expand),
         identities_only=say.yes("identitiesonly"),
-        agent=_agent(say.one("identityagent"), expand),
+        agent=_agent(next(iter(raw.get("identityagent", ())), "").strip(), expand),
         known_hosts=_known_hosts(say, expand),
         key_alias=say.one("hostkeyalias"),
         hash_known_hosts=say.yes("hashknownhosts"),
@@ -135,8 +135,10 @@ def _identities(raw: Raw, expand: Callable[[str], str]) -> tuple[Path, ...]:
     )
 
 
-def _agent(named: str | None, expand: Callable[[str], str]) -> str | None:
-    if named is None or named == "SSH_AUTH_SOCK":
+def _agent(named: str, expand: Callable[[str], str]) -> str | None:
+    if named.lower() == "none":
+        return None
+    if named in {"", "SSH_AUTH_SOCK"}:
         return os.environ.get("SSH_AUTH_SOCK") or None
     if named.startswith("$") and not named.startswith("${"):
         return os.environ.get(named[1:]) or None

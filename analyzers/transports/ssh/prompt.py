@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import getpass
 import os
+import termios
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ...install.names import printable
@@ -41,10 +45,25 @@ def ask(question: str, *, echo: bool = False) -> Secret | None:
     with _one_at_a_time:
         if not terminal():
             return None
-        try:
+        with restored(), contextlib.suppress(EOFError):
             return Secret(_echoed(shown) if echo else getpass.getpass(shown))
-        except EOFError:
-            return None
+    return None
+
+
+@contextlib.contextmanager
+def restored() -> Iterator[None]:
+    """Let the terminal echo again, even if the program ends while somebody else asks."""
+    handle = os.open(_TERMINAL, os.O_RDWR | os.O_NOCTTY)
+    restore = functools.partial(
+        termios.tcsetattr, handle, termios.TCSADRAIN, termios.tcgetattr(handle)
+    )
+    atexit.register(restore)
+    try:
+        yield
+    finally:
+        atexit.unregister(restore)
+        restore()
+        os.close(handle)
 
 
 def _echoed(question: str) -> str:

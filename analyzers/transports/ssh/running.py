@@ -15,7 +15,7 @@ from ..local import LOG_LINES, PATIENCE_SECONDS
 MOST_BYTES = 1 << 16
 # The exit code of a command of which nobody heard again, as the ssh program has it.
 LOST = 255
-# A command that was killed has to say so, if its host still answers.
+# For a command that was killed to say so, and for a server to say that it is still there.
 _LAST_SECONDS = 5.0
 _POLL_SECONDS = 0.5
 
@@ -83,9 +83,7 @@ class SshRunning:
     def _ended(self) -> int:
         with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
             self._channel.shutdown_write()
-        if not self._waited(PATIENCE_SECONDS):
-            self._kill()
-            self._waited(_LAST_SECONDS)
+        self._wait()
         lost = (
             not self._channel.exit_status_ready() or not self._channel.get_transport().is_active()
         )
@@ -93,6 +91,15 @@ class SshRunning:
         with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
             self._channel.close()
         return LOST if lost and code == -1 else code
+
+    def _wait(self) -> None:
+        """Wait until the command has ended, and if need be end it."""
+        # A host that is hung is not waited for as long as one that is busy.
+        if self._waited(min(_LAST_SECONDS, PATIENCE_SECONDS)) or not self._answers():
+            return
+        if not self._waited(PATIENCE_SECONDS):
+            self._kill()
+            self._waited(_LAST_SECONDS)
 
     def _waited(self, seconds: float) -> bool:
         """Whether the command ends by itself; what it still prints must not hold it up."""
@@ -104,6 +111,16 @@ class SshRunning:
                 if not self._read(0.05):
                     self._channel.status_event.wait(0.05)
         return True
+
+    def _answers(self) -> bool:
+        """Whether the server is still there, as far as it answers a question about nothing."""
+        transport = self._channel.get_transport()
+        question = threading.Thread(
+            target=_ask_nothing, args=(transport,), daemon=True, name="ddtree-answers"
+        )
+        question.start()
+        question.join(_LAST_SECONDS)
+        return not question.is_alive() and transport.is_active()
 
     def _kill(self) -> None:
         """Ask for the end of the command and of what it started in its process group."""
@@ -146,6 +163,12 @@ class SshRunning:
             rest = rest[-MOST_BYTES:]
         if rest:
             self._log.append(_text(rest))
+
+
+def _ask_nothing(transport: paramiko.Transport) -> None:
+    # It waits for as long as the connection lasts.
+    with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
+        transport.global_request("keepalive@openssh.com", wait=True)
 
 
 def _text(line: bytes) -> str:

@@ -59,7 +59,7 @@ class SshTransport:
         seconds = self._deadline.within(EXEC_SECONDS)
         with Watch(self._connection, seconds, self._name, "start a command"):
             try:
-                channel = self._connection.open_session(timeout=seconds)
+                channel = self._connection.open_session()
                 channel.exec_command(shlex.join(command))
             except (paramiko.SSHException, EOFError, OSError) as error:
                 words = printable(str(error))[:300] or type(error).__name__

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ...errors import HostKeyError
 from ...install.names import printable
+from ..settings import Settings
 from .known_hosts import Entry, Marker, entries, fingerprint, hashed
 from .options import HostOptions
 
@@ -21,10 +22,19 @@ _NAMES = {"ssh-ed25519": "ED25519", "ssh-rsa": "RSA", "ssh-dss": "DSA"}
 class Trust:
     """What is known about the key of one host."""
 
-    def __init__(self, options: HostOptions, asked_for: str) -> None:
-        """Read what the files say; `asked_for` is the address that the user gave."""
+    def __init__(
+        self, options: HostOptions, settings: Settings, command: Callable[..., str]
+    ) -> None:
+        """Read what the files say.
+
+        Args:
+            options: of the host.
+            settings: whether a new key is accepted, and who hears of it.
+            command: makes the command that the user may run next, from more options for it.
+        """
         self._options = options
-        self._asked_for = asked_for
+        self._settings = settings
+        self._command = command
         self._known = entries(options.known_hosts, options.known_as)
         elsewhere = options.known_elsewhere_as
         self._elsewhere = (
@@ -35,7 +45,7 @@ class Trust:
         """The kinds of key that the host should show, since one of them is known."""
         return tuple(dict.fromkeys(entry.kind for entry in self._trusted() + self._elsewhere))
 
-    def check(self, kind: str, key: bytes, *, accept_new: bool, say: Callable[[str], None]) -> None:
+    def check(self, kind: str, key: bytes) -> None:
         """Make sure that this key is the host's.
 
         Raises:
@@ -52,11 +62,13 @@ class Trust:
             raise self._certified(kind, key, authority)
         if any(e.marker == Marker.TRUSTED and e.key == key for e in self._elsewhere):
             return
-        if not accept_new:
+        if not self._settings.accept_new:
             raise self._unknown(kind, key)
-        self._remember(kind, key, say)
-        file = printable(str(self._options.known_hosts[0]))
-        say(f"trusted the new key of {self._options.shown}, {_shown(kind, key)}, kept in {file}")
+        if self._remember(kind, key):
+            shown, file = self._options.shown, printable(str(self._options.known_hosts[0]))
+            self._settings.say(
+                f"trusted the new key of {shown}, {_shown(kind, key)}, kept in {file}"
+            )
 
     def _trusted(self) -> list[Entry]:
         return [entry for entry in self._known if entry.marker == Marker.TRUSTED]
@@ -86,18 +98,18 @@ class Trust:
             f"only an authority vouches for {self._options.shown}, by {_place(authority)}, and "
             f"certificates cannot be checked here; the host shows {_shown(kind, key)}",
             expected="a known key, or the ssh program, which checks certificates",
-            hint=f"ddtree inspect host {self._asked_for} --transport openssh",
+            hint=self._command("--transport", "openssh"),
         )
 
     def _unknown(self, kind: str, key: bytes) -> HostKeyError:
         return HostKeyError(
             f"the key of {self._options.shown} is not known: {_shown(kind, key)}",
             expected="a key that a known_hosts file lists; if its fingerprint is right, accept it",
-            hint=f"ddtree inspect host {self._asked_for} --accept-new",
+            hint=self._command("--accept-new"),
         )
 
-    def _remember(self, kind: str, key: bytes, say: Callable[[str], None]) -> None:
-        """Append the key; what the file holds is left as it is."""
+    def _remember(self, kind: str, key: bytes) -> bool:
+        """Append the key; whether it was not there. What the file holds is left as it is."""
         options = self._options
         file = options.known_hosts[0]
         try:
@@ -111,8 +123,8 @@ class Trust:
             now = entries(options.known_hosts, options.known_as)
             if any(entry.marker == Marker.TRUSTED for entry in now):
                 self._known = now
-                self.check(kind, key, accept_new=False, say=say)
-                return
+                self.check(kind, key)
+                return False
             name = options.known_as
             name = hashed(name, os.urandom(20)) if options.hash_known_hosts else name
             line = f"{name} {kind} {base64.b64encode(key).decode()}\n".encode()
@@ -120,6 +132,7 @@ class Trust:
                 opened.write(b"\n" + line if _unfinished(opened.fileno()) else line)
             except OSError as error:
                 raise _unwritable(file, error) from error
+            return True
 
 
 def _unfinished(handle: int) -> bool:

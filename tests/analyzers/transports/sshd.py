@@ -114,9 +114,8 @@ class Sshd:
         return (self.folder / "sshd.log").read_text("utf-8", "replace")
 
     def children(self) -> list[int]:
-        """The processes that serve connections."""
-        listed = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
-        return list(map(int, listed.split()))
+        """The processes that serve connections, and what they run, the youngest first."""
+        return _descendants(self.process.pid)
 
 
 @contextmanager

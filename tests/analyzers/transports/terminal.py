@@ -7,6 +7,7 @@ import os
 import select
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,10 +18,11 @@ from ddtree.analyzers.transports.open import Settings
 _SECONDS = 60.0
 # A leader of a session takes the first terminal that it opens for its own.
 _LOGIN = """
-import os, sys
+import logging, os, sys
 from pathlib import Path
 if sys.argv[1]:
     os.open(sys.argv[1], os.O_RDWR)
+logging.basicConfig(filename=sys.argv[5], level=logging.DEBUG)
 from ddtree.analyzers.errors import DdtreeError
 from ddtree.analyzers.transports.address import SshAddress
 from ddtree.analyzers.transports.open import Settings, open_transport
@@ -44,11 +46,13 @@ class Done:
         code: the exit code, 0 when it worked.
         said: stdout and stderr.
         screen: what the person saw.
+        log: what was logged, at the lowest level.
     """
 
     code: int
     said: str
     screen: str
+    log: str
 
 
 def login(
@@ -62,10 +66,13 @@ def login(
         terminal: whether there is one.
     """
     master, slave = os.openpty()
+    assert settings.ssh_config
+    log = settings.ssh_config.with_name("log")
     command = [sys.executable, "-W", "error", "-c", _LOGIN, os.ttyname(slave) if terminal else ""]
+    command += [settings.transport, str(settings.ssh_config), str(settings.timeout or 60.0)]
     path = os.pathsep.join([str(Path(__file__).parents[3]), *sys.path])
     process = subprocess.Popen(
-        [*command, settings.transport, str(settings.ssh_config), str(settings.timeout or 60.0)],
+        [*command, str(log)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -80,7 +87,7 @@ def login(
         process.wait()
         os.close(master)
         os.close(slave)
-    return Done(process.returncode, said.decode("utf-8", "replace"), screen)
+    return Done(process.returncode, said.decode("utf-8", "replace"), screen, log.read_text())
 
 
 def _typed(
@@ -91,10 +98,10 @@ def _typed(
     until = time.monotonic() + _SECONDS
     while process.poll() is None and time.monotonic() < until:
         screen += _shown(master, 0.1)
-        if left and (at := screen.find(left[0][0], seen)) >= 0:
+        # What is typed before the echo stops would be seen, and then forgotten.
+        quiet = not termios.tcgetattr(master)[3] & termios.ECHO
+        if left and quiet and (at := screen.find(left[0][0], seen)) >= 0:
             seen = at + len(left[0][0])
-            # The program forgets what was typed before it stopped the echo.
-            time.sleep(0.3)
             os.write(master, f"{left.pop(0)[1]}\n".encode())
     return screen + _shown(master, 0.1)
 

@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,7 +38,7 @@ def works(settings: Settings, address: SshAddress = BOX) -> bool:
         return near.answer(transport, "print(1)") == "1\n"
 
 
-def config(folder: Path, server: Sshd, text: str, **more: object) -> Settings:
+def config(folder: Path, server: Sshd, text: str, **more: Any) -> Settings:
     """Settings with this configuration, before what all tests have in common."""
     settings = near.settings(folder, server, **more)
     assert settings.ssh_config
@@ -195,9 +196,7 @@ def inner(tmp_path_factory: pytest.TempPathFactory, server: Sshd) -> Iterator[Ss
         yield running
 
 
-def behind(
-    folder: Path, jump: Sshd, inner: Sshd, known: str, hops: str, **more: object
-) -> Settings:
+def behind(folder: Path, jump: Sshd, inner: Sshd, known: str, hops: str, **more: Any) -> Settings:
     """Settings in which `box` is behind jump hosts, `gate` being the only one that is real."""
     text = (
         f"Host gate gate2\n  HostName 127.0.0.1\n  Port {jump.port}\n  IdentityFile {jump.key}\n"
@@ -250,7 +249,7 @@ def test_every_hop_is_checked(tmp_path: Path, server: Sshd, inner: Sshd, known: 
     with pytest.raises(HostKeyError) as failure:
         works(behind(tmp_path, server, inner, line, "gate"))
     assert ("box" if known == "gate" else "gate") in failure.value.found
-    assert failure.value.hint == "ddtree inspect host ssh://box --accept-new"
+    assert failure.value.hint.startswith("ddtree inspect host ssh://box --accept-new")
     assert inner.log().count("Accepted") == before
 
 

@@ -1,0 +1,106 @@
+"""A long way to a server: every byte takes its time, and is counted."""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+_PIECE = 1 << 16
+
+
+@dataclass(slots=True)
+class Way:
+    """What passed so far.
+
+    Attributes:
+        port: where the near side connects to.
+        delay: seconds that a byte takes in one direction.
+        up: bytes to the server.
+        down: bytes from it.
+        turns: how often the near side spoke after it had heard something: the round trips.
+    """
+
+    port: int
+    delay: float
+    up: int = 0
+    down: int = 0
+    turns: int = 0
+    _heard: bool = True
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def passed(self, count: int, *, up: bool) -> None:
+        """Count bytes, at the near end of the way."""
+        with self._lock:
+            if up:
+                self.up += count
+                self.turns += self._heard
+            else:
+                self.down += count
+            self._heard = not up
+
+
+@contextmanager
+def slow(port: int, delay: float) -> Iterator[Way]:
+    """A way to a port of this machine that takes `delay` seconds in each direction."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        way = Way(listener.getsockname()[1], delay)
+        thread = threading.Thread(target=_accept, args=(listener, port, way), daemon=True)
+        thread.start()
+        yield way
+        # Wakes up the one that accepts.
+        with contextlib.suppress(OSError):
+            listener.shutdown(socket.SHUT_RDWR)
+        thread.join()
+
+
+def _accept(listener: socket.socket, port: int, way: Way) -> None:
+    with contextlib.suppress(OSError):
+        while True:
+            near = listener.accept()[0]
+            far = socket.create_connection(("127.0.0.1", port))
+            for end in (near, far):
+                end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for source, target, up in ((near, far, True), (far, near, False)):
+                _carry(source, target, way, up=up)
+
+
+def _carry(source: socket.socket, target: socket.socket, way: Way, *, up: bool) -> None:
+    """Two threads: one takes what comes, with the time; one hands it on when that is past."""
+    waiting: queue.SimpleQueue[tuple[float, bytes]] = queue.SimpleQueue()
+
+    def take() -> None:
+        data = b"-"
+        while data:
+            try:
+                data = source.recv(_PIECE)
+            except OSError:
+                data = b""
+            if up and data:
+                way.passed(len(data), up=True)
+            waiting.put((time.monotonic() + way.delay, data))
+
+    def give() -> None:
+        data = b"-"
+        while data:
+            due, data = waiting.get()
+            time.sleep(max(0.0, due - time.monotonic()))
+            if not up and data:
+                way.passed(len(data), up=False)
+            try:
+                if data:
+                    target.sendall(data)
+            except OSError:
+                break
+        with contextlib.suppress(OSError):
+            target.shutdown(socket.SHUT_WR)
+
+    for work in (take, give):
+        threading.Thread(target=work, daemon=True).start()
