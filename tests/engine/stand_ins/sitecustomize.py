@@ -2,8 +2,8 @@
 
 Releases before 0.27 were compiled for torch 2.11. What they need of their extension on a CPU has
 stand-ins in `_OPERATORS`, and a package that their model loader imports is an empty one. Some of
-them give keywords to the CPU's forms of kernels that these forms lack (0.20.1, 0.23.0), so that no
-speculation would start, with trees or without: what is not known is left out.
+them give the CPU's forms of kernels more than these forms take (0.20.1, 0.23.0), so that no
+speculation would start, with trees or without: what is not taken is left out.
 Python imports this module by itself where its folder is on the path.
 """
 
@@ -68,7 +68,7 @@ class _Kernels(importlib.abc.MetaPathFinder):
 
 
 class _Loader(importlib.machinery.SourceFileLoader):
-    """Loads them so that they take any keyword."""
+    """Loads them so that they are given no more than they take."""
 
     def exec_module(self, module: types.ModuleType) -> None:
         super().exec_module(module)
@@ -81,7 +81,8 @@ def _forgiving(function: Callable[..., Any]) -> Callable[..., Any]:
     known = inspect.signature(function).parameters
 
     def called(*arguments: Any, **named: Any) -> Any:
-        return function(*arguments, **{key: named[key] for key in named if key in known})
+        kept = {key: named[key] for key in named if key in known}
+        return function(*arguments[: len(known) - len(kept)], **kept)
 
     return called
 
