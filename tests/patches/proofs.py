@@ -46,6 +46,13 @@ PROOFS = (
         ("dflash", "custom_class"),
         ("0.27.1", "0.28.0", "0.29.0", "0.31.0"),
     ),
+    Proof(
+        "tests/engine/test_old_releases.py::test_oracle_trees",
+        "v1",
+        ("custom_class",),
+        ("0.22.1", "0.23.0"),
+        stand_ins=True,
+    ),
     Proof("tests/engine/test_v2.py::test_block_drafter", "v2", ("dflash",)),
     Proof("tests/engine/test_v2.py::test_autoregressive_drafters", "v2", ("draft_model", "eagle")),
 )
