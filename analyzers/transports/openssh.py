@@ -28,6 +28,8 @@ from .settings import Settings
 CONNECT_SECONDS = 10
 # Connect, exchange of keys and login, when no person has to type anything.
 LOGIN_SECONDS = 40.0
+# Servers do not wait longer for a login either.
+TYPING_SECONDS = 180.0
 # ssh's own exit code for whatever it fails at itself.
 _FAILED = 255
 _LIMITS = (
@@ -49,6 +51,9 @@ _OWN_WORDS = re.compile(
 )
 _KEY_WORDS = re.compile(r"host key|host identification|fingerprint", re.IGNORECASE)
 _LOGIN_WORDS = re.compile(r"permission denied|authentication fail", re.IGNORECASE)
+_SHOWN_KEY = re.compile(r"^debug1: Server host key: (\S+) (SHA256:[\w+/]+)")
+# The end of what ssh said says enough.
+_MOST_BYTES = 1 << 16
 _BAD_KEYS = (
     ("IDENTIFICATION HAS CHANGED", "it shows another key than the known one"),
     ("REVOKED", "it is revoked"),
@@ -101,14 +106,16 @@ class OpensshTransport:
         return ExplainedRunning(running, self._explained, always=True)
 
     def _connect(self, log: Path) -> None:
-        from .ssh.prompt import terminal
+        from .ssh.prompt import restored, terminal
 
         asks = terminal()
         master = ["-M", "-N", "-f", "-S", str(self._socket), "-o", "ControlPersist=yes"]
+        # Only then the fingerprint of a key is told.
+        master += ["-o", "LogLevel=DEBUG1"]
         trust = "accept-new" if self._settings.accept_new else "yes"
         given = ["-o", f"StrictHostKeyChecking={trust}"] + ([] if asks else ["-o", "BatchMode=yes"])
-        limit = LOGIN_SECONDS if not asks else 86400.0
-        with log.open("wb") as opened:
+        limit = TYPING_SECONDS if asks else LOGIN_SECONDS
+        with log.open("wb") as opened, restored() if asks else contextlib.nullcontext():
             try:
                 done = subprocess.run(
                     [self._ssh, *master, *given, *self._options, "--", self._address.host],
@@ -120,9 +127,13 @@ class OpensshTransport:
                 )
             except subprocess.TimeoutExpired:
                 raise self._failed(("no answer in time",)) from None
+        said = log.read_bytes()[-_MOST_BYTES:].decode("utf-8", "replace").splitlines()
+        words = tuple(filter(None, map(str.strip, said)))
         if done.returncode:
-            said = log.read_bytes()[-8192:].decode("utf-8", "replace").splitlines()
-            raise self._failed(tuple(filter(None, map(str.strip, said))))
+            raise self._failed(words)
+        if any("Permanently added" in line for line in words):
+            key = _fingerprint(words) or "of an unknown kind"
+            self._settings.say(f"trusted the new key of {self._address}, {key}")
 
     def _leave(self) -> None:
         if self._socket.exists():
@@ -147,10 +158,11 @@ class OpensshTransport:
         )
 
     def _failed(self, said: tuple[str, ...]) -> UnreachableError:
-        words = "; ".join(said)
-        reason = printable(said[-1] if said else "no reason given")[:300]
+        told = [line for line in said if not line.startswith("debug")]
+        words = "; ".join(told)
+        reason = printable(told[-1] if told else "no reason given")[:300]
         if _KEY_WORDS.search(words):
-            return self._untrusted(words, reason)
+            return self._untrusted(words, reason, _fingerprint(said))
         if _LOGIN_WORDS.search(words):
             return LoginError(
                 f"{self._address} lets ssh not in: {reason}",
@@ -163,20 +175,25 @@ class OpensshTransport:
             hint=f"ssh -v {self._address} true",
         )
 
-    def _untrusted(self, words: str, reason: str) -> HostKeyError:
-        expected = "a key that a known_hosts file lists; if it is right, accept it"
+    def _untrusted(self, words: str, reason: str, key: str | None) -> HostKeyError:
+        expected = "a key that a known_hosts file lists; if its fingerprint is right, accept it"
         hint = self._settings.command(self._address, "--accept-new")
         for sign, meaning in _BAD_KEYS:
             if sign in words.upper():
                 reason, expected = f"{meaning}; someone may be in the middle", "the known key"
                 hint = f"ssh -v {self._address} true"
-        shown = re.search(r"SHA256:[\w+/]+", words)
+        shown = f", {key}" if key else ""
         return HostKeyError(
-            f"ssh does not trust the key of {self._address}: {reason}"
-            + (f" ({shown[0]})" if shown else ""),
+            f"ssh does not trust the key of {self._address}{shown}: {reason}",
             expected=expected,
             hint=hint,
         )
+
+
+def _fingerprint(said: tuple[str, ...]) -> str | None:
+    """The kind and the fingerprint of the last key that a server has shown."""
+    found = [match for line in said if (match := _SHOWN_KEY.search(line))]
+    return f"{printable(found[-1][1])} {found[-1][2]}" if found else None
 
 
 def _program(address: SshAddress) -> str:

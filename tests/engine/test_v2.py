@@ -165,25 +165,17 @@ def test_autoregressive_drafters(
 def test_triton_attention(run_v2: Run, known: list[list[int]]) -> None:
     """A GPU's attention backend and the project's own kernels, small enough for the interpreter.
 
-    Prompts come beside trees in both passes; without the mask the output is wrong.
+    Prompts come beside trees, a second pass reads blocks that trees wrote, and the change fails
+    where one of the kernels was not called.
     """
-    prompts, tokens = begun(known)[1::2], 16
-    passes = [runs.greedy(prompts, tokens), runs.greedy(begun(known, 40)[1::2], 8)]
-    results = run_v2(
-        {
-            "tree": with_oracle(known, 8, *passes, changes=("triton_attention",)),
-            "blind": with_oracle(
-                known, 8, passes[0], changes=("triton_attention",), trees={"without": ["mask"]}
-            ),
-        }
-    )
+    passes = [runs.greedy(begun(known)[1::2], 16), runs.greedy(begun(known, 40)[1::2], 8)]
+    results = run_v2({"tree": with_oracle(known, 8, *passes, changes=("triton_attention",))})
     first, second = (runs.tokens(one) for one in results["tree"]["passes"])
-    assert first == decoded(known, tokens=tokens)[1::2]
+    assert first == decoded(known, tokens=16)[1::2]
     assert second == decoded(known, 40, 8)[1::2]
     counters = results["tree"]["counters"]
     assert counters["branches"] > 3
     assert counters["fallbacks"] == {}
-    assert runs.tokens(results["blind"]["passes"][0]) != first
 
 
 def close(mine: runs.Pass, theirs: runs.Pass) -> None:

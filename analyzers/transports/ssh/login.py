@@ -36,6 +36,7 @@ class Login:
         self._options = options
         self._deadline = deadline
         self._tried: list[str] = []
+        self._locked: list[KeyFile] = []
         # What the server takes; empty as long as it has not said so.
         self._allowed: frozenset[str] = frozenset()
 
@@ -46,40 +47,51 @@ class Login:
             LoginError: nothing opens the host.
             UnreachableError: it fell silent.
         """
-        agent = Agent(self._options.agent) if self._options.agent else None
-        try:
-            if "publickey" in self._options.methods and self._with_keys(agent):
-                return
-        finally:
-            if agent is not None:
-                agent.close()
+        if self._with_open_keys():
+            return
         # Only a refusal tells what else there is.
         if not self._allowed and self._attempt(
             lambda: self._transport.auth_none(self._options.user)
         ):
             return
-        if self._options.ask and (self._with_questions() or self._with_password()):
+        if self._with_locked_keys() or self._with_questions() or self._with_password():
             return
         raise self._refused()
 
-    def _with_keys(self, agent: Agent | None) -> bool:
-        keys = keys_of(self._options, agent)
-        if keys.agent:
-            self._tried.append(f"{count(keys.agent)} of the agent")
-        return any(self._with_key(key) for key in self._candidates(keys))
+    def _with_open_keys(self) -> bool:
+        """Whether a key lets us in for which nobody has to type anything."""
+        agent = Agent(self._options.agent) if self._options.agent else None
+        try:
+            keys = keys_of(self._options, agent)
+            self._locked = [file for file in keys.files if file.encrypted]
+            return any(self._with_key(key) for key in self._open_keys(keys))
+        finally:
+            if agent is not None:
+                agent.close()
 
-    def _candidates(self, keys: Keys) -> Iterator[paramiko.PKey]:
+    def _open_keys(self, keys: Keys) -> Iterator[paramiko.PKey]:
+        if keys.agent and self._takes_keys():
+            self._tried.append(f"{count(keys.agent)} of the agent")
         yield from keys.agent
-        # Encrypted ones last: nobody likes to type what may not be needed.
-        for file in sorted(keys.files, key=lambda file: file.encrypted):
-            if self._allowed and "publickey" not in self._allowed:
-                return
-            key = self._unlocked(file) if file.encrypted else file.load(None)
+        for file in keys.files:
+            key = None if file.encrypted else file.load(None)
             if key is not None:
                 self._tried.append(shown(file))
                 yield key
             elif not file.encrypted:
                 self._tried.append(f"{shown(file)} (cannot be read as a private key)")
+
+    def _with_locked_keys(self) -> bool:
+        for file in self._locked:
+            key = self._unlocked(file) if self._takes_keys() else None
+            if key is not None and self._with_key(key):
+                return True
+        return False
+
+    def _takes_keys(self) -> bool:
+        """Whether keys are of use: on both sides, as far as the other one has said so."""
+        allowed = self._allowed or {"publickey"}
+        return "publickey" in self._options.methods and "publickey" in allowed
 
     def _unlocked(self, file: KeyFile) -> paramiko.PKey | None:
         if not self._options.ask or not terminal():
@@ -91,12 +103,15 @@ class Login:
             if word is None or not word.word:
                 break
             if key := file.load(word):
+                self._tried.append(shown(file))
                 return key
         self._tried.append(f"{shown(file)} (not unlocked)")
         return None
 
     def _with_key(self, key: paramiko.PKey) -> bool:
-        return self._attempt(lambda: self._transport.auth_publickey(self._options.user, key))
+        return self._takes_keys() and self._attempt(
+            lambda: self._transport.auth_publickey(self._options.user, key)
+        )
 
     def _with_questions(self) -> bool:
         """Whether the server's own questions, asked on the terminal, let us in."""
@@ -128,7 +143,7 @@ class Login:
 
     def _offers(self, method: str) -> bool:
         """Whether a way to log in is worth a person's time."""
-        wanted = method in self._options.methods and method in self._allowed
+        wanted = method in self._options.methods & self._allowed and self._options.ask
         if wanted and not terminal():
             self._tried.append(f"{method} (no terminal to ask at)")
             return False

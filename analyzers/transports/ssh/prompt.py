@@ -45,14 +45,14 @@ def ask(question: str, *, echo: bool = False) -> Secret | None:
     with _one_at_a_time:
         if not terminal():
             return None
-        with _restored(), contextlib.suppress(EOFError):
+        with restored(), contextlib.suppress(EOFError):
             return Secret(_echoed(shown) if echo else getpass.getpass(shown))
     return None
 
 
 @contextlib.contextmanager
-def _restored() -> Iterator[None]:
-    """Let the terminal echo again, even if the program ends while another thread asks."""
+def restored() -> Iterator[None]:
+    """Let the terminal echo again, even if the program ends while somebody else asks."""
     handle = os.open(_TERMINAL, os.O_RDWR | os.O_NOCTTY)
     restore = functools.partial(
         termios.tcsetattr, handle, termios.TCSADRAIN, termios.tcgetattr(handle)
@@ -62,6 +62,7 @@ def _restored() -> Iterator[None]:
         yield
     finally:
         atexit.unregister(restore)
+        restore()
         os.close(handle)
 
 

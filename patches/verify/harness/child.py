@@ -18,8 +18,7 @@ def main(folder: str, part: str) -> None:
     events.stay_alive()
     job = json.loads((Path(folder) / "job.json").read_text())
     if part not in ("L1", "L2") and os.environ.get("TRITON_INTERPRET") == "1":
-        # Nowhere else may it be found: vLLM would believe that Triton works.
-        sys.path.insert(0, str(Path(folder) / plan.STANDIN))
+        runners.bring_triton(Path(folder))
     try:
         _work(part)(job, Path(folder), part)
     # Whatever a target's code raises is the finding.

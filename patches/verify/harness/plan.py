@@ -27,6 +27,8 @@ RUNNERS = {"v1": "0", "v2": "1"}
 NO_TRITON = "the V2 model runner needs Triton, which cannot be imported here"
 # The folder of the stand-in for Triton's devices, beside the harness.
 STANDIN = "standin"
+# The folder of a name for an install that is not called `vllm`; see `archive`.
+NAME = "name"
 
 
 @dataclass(frozen=True, slots=True)

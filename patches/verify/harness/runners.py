@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sys
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +39,18 @@ def settled(job: Job, folder: Path) -> Job:
     # Engines without a drafter, or with another one, run on the same runner.
     os.environ[plan.RUNNER] = plan.RUNNERS[job["runner"]]
     return job
+
+
+def bring_triton(folder: Path) -> None:
+    """Let the V2 runner find a device of Triton's in this process, which interprets kernels.
+
+    Nowhere else may it be found: vLLM would believe that Triton works.
+    """
+    sys.path.insert(0, str(folder / plan.STANDIN))
+    try:
+        version("vllm")
+    except PackageNotFoundError:
+        sys.path.insert(0, str(folder / plan.NAME))
 
 
 def refuse_without_triton(job: Job) -> None:

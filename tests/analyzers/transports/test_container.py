@@ -7,6 +7,7 @@ command with an environment and a folder of its own.
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -179,3 +180,21 @@ def test_time_runs_out(bin_: Path) -> None:
         with pytest.raises(UnreachableError, match="docker://vllm-1 was not done after 1 seconds"):
             near.output(running)
         assert running.close() == 0
+
+
+def test_nothing_of_ssh_is_imported_for_it() -> None:
+    """It takes longer to import than a container takes to answer."""
+    code = """
+import sys
+from ddtree.analyzers.transports.address import parse_address
+from ddtree.analyzers.transports.open import Settings, open_transport
+try:
+    with open_transport(parse_address("docker://x"), Settings()):
+        pass
+except Exception:
+    pass
+print(*sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "ddtree.analyzers.transports.container" in done.stdout
+    assert not {"paramiko", "cryptography"} & set(done.stdout.split())

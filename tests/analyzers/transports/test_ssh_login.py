@@ -349,6 +349,16 @@ def test_nobody_is_asked_in_batch_mode(tmp_path: Path, worded: Sshd, transport: 
     assert "assword" not in done.screen
 
 
+def test_no_passphrase_for_a_server_that_takes_no_keys(
+    tmp_path: Path, asking: Sshd, locked: Path
+) -> None:
+    """The first question is the one that is of use."""
+    settings = near.settings(tmp_path, asking, lines=[f"IdentityFile {locked}"])
+    done = login(settings, [("assword", PASSWORD)])
+    assert (done.code, done.said) == (0, IN)
+    assert str(locked) not in done.screen
+
+
 @BOTH
 def test_a_key_and_a_password(tmp_path: Path, other_key: Path, transport: str) -> None:
     """A server may want both."""

@@ -127,5 +127,6 @@ def test_the_archive_holds_the_harness_the_job_and_the_tiny_models() -> None:
     entry = files["standin/ddtree_triton_cpu-1.dist-info/entry_points.txt"]
     assert entry == b"[triton.backends]\ncpu = ddtree_triton_cpu\n"
     assert {f"standin/ddtree_triton_cpu/{name}.py" for name in ("compiler", "driver")} <= set(files)
+    assert b"\nName: vllm\n" in files["name/vllm-0+cpu.dist-info/METADATA"]
     own = Options(model="m", drafter="d", method="dflash").job([])
     assert not any(name.startswith("models/") for name in unpacked(own))
