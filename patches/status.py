@@ -152,13 +152,25 @@ def _files(target: Target, place: Place, found: Journal | None) -> dict[str, Fil
             for item in found.edits
         }
     states = {}
+    ours = _today(target)
     for file in hooked_files(all_recipes()):
         if file in target.source.files():
             data = target.source.read(file)
+            if file not in ours and MARK not in data:
+                # Another release's recipe edits it.
+                continue
             states[file] = FileState.PATCHED if MARK in data else FileState.STOCK
             if foreign_edits({file: unedited(data)}, target.record):
                 states[file] = FileState.CHANGED
     return states
+
+
+def _today(target: Target) -> tuple[str, ...]:
+    """The files that would be edited in this release; of all releases if no recipe fits it."""
+    try:
+        return tuple(choose(target.install.version, all_recipes())[0].by_file())
+    except ConflictError:
+        return hooked_files(all_recipes())
 
 
 def _file(found: str | None, old: str, new: str) -> FileState:
@@ -248,7 +260,7 @@ def _repair(
     if state == State.STOCK:
         # What `--apply` would refuse.
         return (repair.reinstall(target, place.python),) if broken else ()
-    if broken or (state == State.LOST and set(foreign) & set(hooked_files(all_recipes()))):
+    if broken or (state == State.LOST and set(foreign) & set(_today(target))):
         return repair.reinstall(target, place.python), command
     left = [path for path in runtime if os.path.lexists(place.site / path)]
     if state == State.DAMAGED and left:

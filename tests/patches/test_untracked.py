@@ -11,6 +11,7 @@ import pytest
 from ddtree.analyzers.errors import ConflictError
 from ddtree.patches import perform
 from ddtree.patches.distribution import distribution
+from ddtree.patches.recipe import all_recipes, hooked_files
 from ddtree.patches.status import FileState, State, Status
 from ddtree.patches.verify.precondition import ready
 
@@ -44,6 +45,22 @@ def test_a_whole_patch_is_whole(untracked: mini.Mini) -> None:
     with pytest.raises(ConflictError, match=r"is patched already$"):
         perform.bundle(untracked.options, untracked.root / "bundle")
     assert mini.snapshot(untracked.site) == before
+
+
+def test_files_of_other_releases_recipes_are_not_missed(install: mini.Mini) -> None:
+    """A release is edited where its own recipe says, and asked about nothing else."""
+    others = set(hooked_files(all_recipes())) - set(mini.EDITED)
+    assert others
+    for file in others:
+        path = install.site / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("VALUE = 1\n")
+    assert set(install.status().files) == set(mini.EDITED)
+    mini.applied(install)
+    shutil.rmtree(install.state)
+    assert install.status().whole
+    with ready(str(install.site), PYTHON, beside(install)) as found:
+        assert len(found.modules) == 9
 
 
 def test_a_whole_patch_can_be_verified(untracked: mini.Mini) -> None:
