@@ -15,7 +15,7 @@ from ddtree.patches.recipe import all_recipes, hooked_files
 from ddtree.patches.status import FileState, State, Status
 from ddtree.patches.verify.precondition import ready
 
-from . import mini
+from . import mini, releases
 
 HOOKS = "ddtree_runtime/hooks.py"
 PYTHON = Path("/somewhere/python")
@@ -61,6 +61,21 @@ def test_files_of_other_releases_recipes_are_not_missed(install: mini.Mini) -> N
     assert install.status().whole
     with ready(str(install.site), PYTHON, beside(install)) as found:
         assert len(found.modules) == 9
+
+
+@pytest.mark.parametrize("version", ["0.20.1", "0.24.0", "0.32.0"])
+def test_a_whole_patch_of_a_real_release(tmp_path: Path, state: Path, version: str) -> None:
+    """With the real runtime, and every file that any recipe knows."""
+    site = releases.copy(version, tmp_path)
+    assert isinstance(perform.apply(perform.Options(str(site))), perform.Applied)
+    shutil.rmtree(state)
+    with ready(str(site), PYTHON) as found:
+        assert found.status.state == State.UNTRACKED
+        assert found.status.whole
+    perform.revert(perform.Options(str(site)))
+    after = perform.status(perform.Options(str(site)))
+    assert isinstance(after, Status)
+    assert after.state == State.STOCK
 
 
 def test_a_whole_patch_can_be_verified(untracked: mini.Mini) -> None:
