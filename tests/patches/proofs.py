@@ -54,5 +54,11 @@ PROOFS = (
         stand_ins=True,
     ),
     Proof("tests/engine/test_v2.py::test_block_drafter", "v2", ("dflash",)),
+    Proof(
+        "tests/engine/test_releases.py::test_trees_of_a_release_on_the_v2_runner",
+        "v2",
+        ("dflash",),
+        ("0.27.1", "0.30.0", "0.31.0"),
+    ),
     Proof("tests/engine/test_v2.py::test_autoregressive_drafters", "v2", ("draft_model", "eagle")),
 )

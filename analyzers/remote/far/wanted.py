@@ -16,7 +16,8 @@ from ...targets.source import Source, Target
 
 _CORE = re.compile(
     r"^vllm/(?:v1/(?:worker|sample|spec_decode)/|worker/|spec_decode/|platforms/|attention/backends/"
-    r"|adapter_commons/|prompt_adapter/"
+    r"|adapter_commons/|prompt_adapter/|v1/pool/|(?:v1/core/encoder_cache_manager|ir/op)\.py$"
+    r"|(?:tokenizers/(?:hf|protocol|registry)|transformers_utils/(?:config|repo_utils|utils))\.py$"
     r"|config/(?:__init__|vllm|speculative|model|compilation)\.py$|(?:config|envs|__init__)\.py$"
     r"|model_executor/layers/(?:sampler|rejection_sampler|spec_decode_\w+|typical_\w+)\.py$)"
     r"|/(?:platforms|worker)/"
@@ -27,12 +28,13 @@ _IDLE = re.compile(
     r"^vllm/(?:_aiter_ops|_custom_ops|_xpu_ops|env_override|logger)\.py$"
     r"|^vllm/(?:third_party|engine|entrypoints|models|parser|ray|renderers|profiler|tokenizers"
     r"|transformers_utils|device_allocator|v1/(?:engine|executor|metrics|core/kv_cache_utils)"
-    r"|model_executor/(?:determinism|model_loader|parameter|offloader/prefetch"
+    r"|model_executor/(?:determinism|kernels|model_loader|parameter|offloader/prefetch"
     r"|models/(?:registry|utils|config|adapters|deepseek_v2|llama|qwen2)\.py$"
     r"|layers/(?:attention|batch_invariant|quantization|vocab|mamba/(?:mamba_mixer|ops)"
     r"|fused_moe/(?:[lm]|prepare|router)))|lora/layers/\w*linear|v1/serial_utils"
-    r"|compilation/(?:passes|backends|decorators|compiler|collective)"
-    r"|config/(?:parallel|multimodal)|utils/(?:flashinfer|deep_gemm|argparse)"
+    r"|compilation/(?:passes|backends|decorators|compiler|collective|wrapper)"
+    r"|config/(?:parallel|multimodal|kernel|utils|scheduler|profiler|observability|quantization)"
+    r"|utils/(?:flashinfer|deep_gemm|argparse|jit_monitor|cpu_triton|cpu_resource|mem_utils)"
     r"|distributed/(?:eplb|elastic_ep|utils|aux|device_communicators/(?!pynccl_a)"
     r"|kv_transfer/kv_connector/(?:v1/base|utils))"
     r"|v1/attention/backends/(?:mla|flashinfer|rocm|turboquant|ultraquant))"
@@ -75,15 +77,20 @@ def wanted(target: Target, masks: Iterable[str]) -> list[str]:
 
 
 def closure(source: Source, paths: Iterable[str]) -> list[str]:
-    """The paths, all about attention, and what those import, directly or not, nearest first."""
+    """The paths and what they import, directly or not, nearest first.
+
+    Where they are about attention, a tree was found, and all about attention comes along.
+    """
     found = dict.fromkeys(paths)
     waiting = list(found)
-    found.update((path, None) for path in source.files() if _ATTENTION.search(path))
+    deep = any(_ATTENTION.search(path) for path in waiting)
+    if deep:
+        found.update((path, None) for path in source.files() if _ATTENTION.search(path))
     while waiting:
         near = dict.fromkeys(hop for path in waiting for hop in _imported(source, path))
         waiting = [path for path in near if path not in found]
         found.update(dict.fromkeys(waiting))
-    return list(_within(source, found, _MOST_MORE_BYTES))
+    return list(_within(source, found, _MOST_MORE_BYTES if deep else _MOST_BYTES // 4))
 
 
 def _imported(source: Source, path: str) -> Iterator[str]:
