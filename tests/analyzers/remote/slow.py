@@ -52,27 +52,51 @@ def slow(port: int, delay: float) -> Iterator[Way]:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
         way = Way(listener.getsockname()[1], delay)
-        thread = threading.Thread(target=_accept, args=(listener, port, way), daemon=True)
-        thread.start()
-        yield way
-        # Wakes up the one that accepts.
-        with contextlib.suppress(OSError):
-            listener.shutdown(socket.SHUT_RDWR)
-        thread.join()
+        ends: list[socket.socket] = []
+        threads: list[threading.Thread] = []
+        first = threading.Thread(target=_accept, args=(listener, port, way, ends, threads))
+        first.start()
+        try:
+            yield way
+        finally:
+            # Wakes up whoever waits for one of them.
+            _shut(listener)
+            first.join()
+            for end in ends:
+                _shut(end)
+            for thread in threads:
+                thread.join()
+            for end in ends:
+                end.close()
 
 
-def _accept(listener: socket.socket, port: int, way: Way) -> None:
+def _shut(end: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        end.shutdown(socket.SHUT_RDWR)
+
+
+def _accept(
+    listener: socket.socket,
+    port: int,
+    way: Way,
+    ends: list[socket.socket],
+    threads: list[threading.Thread],
+) -> None:
     with contextlib.suppress(OSError):
         while True:
             near = listener.accept()[0]
+            ends.append(near)
             far = socket.create_connection(("127.0.0.1", port))
+            ends.append(far)
             for end in (near, far):
                 end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             for source, target, up in ((near, far, True), (far, near, False)):
-                _carry(source, target, way, up=up)
+                threads += _carry(source, target, way, up=up)
 
 
-def _carry(source: socket.socket, target: socket.socket, way: Way, *, up: bool) -> None:
+def _carry(
+    source: socket.socket, target: socket.socket, way: Way, *, up: bool
+) -> list[threading.Thread]:
     """Two threads: one takes what comes, with the time; one hands it on when that is past."""
     waiting: queue.SimpleQueue[tuple[float, bytes]] = queue.SimpleQueue()
 
@@ -102,5 +126,7 @@ def _carry(source: socket.socket, target: socket.socket, way: Way, *, up: bool) 
         with contextlib.suppress(OSError):
             target.shutdown(socket.SHUT_WR)
 
-    for work in (take, give):
-        threading.Thread(target=work, daemon=True).start()
+    threads = [threading.Thread(target=work) for work in (take, give)]
+    for thread in threads:
+        thread.start()
+    return threads
