@@ -6,6 +6,9 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+# The reason of a level that nobody wanted to run.
+NOT_ASKED = "not asked for"
+
 
 class Outcome(enum.StrEnum):
     """What became of a level or of one of its checks."""

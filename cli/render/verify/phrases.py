@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ....patches.verify.report import Check, Cost, Engine, Level, Outcome, Report, Subject, Verdict
+from ....patches.verify.report import (
+    NOT_ASKED,
+    Check,
+    Cost,
+    Engine,
+    Level,
+    Outcome,
+    Report,
+    Subject,
+    Verdict,
+)
 
 SUMMARIES = {
     Verdict.PASSED: "all levels passed: with trees, the output is greedy decoding",
@@ -34,6 +44,8 @@ def headline(report: Report) -> str:
     if failed:
         return f"{', '.join(failed)} failed: {SUMMARIES[Verdict.FAILED]}"
     if missing and report.verdict == Verdict.FAILED:
+        asked = [one.level for one in report.levels if one.reason != NOT_ASKED]
+        missing = [name for name in missing if name in asked]
         return f"{', '.join(missing)} not run: vLLM does not serve this model as it is"
     if missing:
         return f"{SUMMARIES[report.verdict]}: {', '.join(missing)}"

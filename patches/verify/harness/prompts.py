@@ -41,7 +41,7 @@ def of(job: dict[str, Any]) -> list[list[int]]:
         events.emit("prompts", about=f"{len(TEXTS)} prompts that come with ddtree")
         given = [{"text": text} for text in TEXTS]
     else:
-        events.emit("prompts", about=f"{len(given)} given prompts")
+        events.emit("prompts", about=f"{len(given)} given prompt{'s' * (len(given) != 1)}")
     encode = _encoder(job) if any("text" in one for one in given) else None
     found = [
         one["tokens"] if encode is None or "tokens" in one else encode(one["text"]) for one in given

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..evidence import Evidence
-from ..report import Check, Level, Outcome
+from ..report import NOT_ASKED, Check, Level, Outcome
 from . import greedy, nodes, stock
 from .tokens import Rule
 
@@ -29,7 +29,7 @@ def judged(
     return tuple(
         _level(name, evidence, method, rule, why)
         if name in wanted
-        else Level(name, claim, Outcome.NOT_RUN, "not asked for", ())
+        else Level(name, claim, Outcome.NOT_RUN, NOT_ASKED, ())
         for name, claim in CLAIMS.items()
     )
 

@@ -54,19 +54,20 @@ def slow(port: int, delay: float) -> Iterator[Way]:
         way = Way(listener.getsockname()[1], delay)
         ends: list[socket.socket] = []
         threads: list[threading.Thread] = []
-        args = (listener, port, way, ends, threads)
-        thread = threading.Thread(target=_accept, args=args, daemon=True)
-        thread.start()
-        yield way
-        # Wakes up the one that accepts, and then those that carry.
-        _shut(listener)
-        thread.join()
-        for end in ends:
-            _shut(end)
-        for carrier in threads:
-            carrier.join()
-        for end in ends:
-            end.close()
+        first = threading.Thread(target=_accept, args=(listener, port, way, ends, threads))
+        first.start()
+        try:
+            yield way
+        finally:
+            # Wakes up whoever waits for one of them.
+            _shut(listener)
+            first.join()
+            for end in ends:
+                _shut(end)
+            for thread in threads:
+                thread.join()
+            for end in ends:
+                end.close()
 
 
 def _shut(end: socket.socket) -> None:
@@ -125,7 +126,7 @@ def _carry(
         with contextlib.suppress(OSError):
             target.shutdown(socket.SHUT_WR)
 
-    threads = [threading.Thread(target=work, daemon=True) for work in (take, give)]
+    threads = [threading.Thread(target=work) for work in (take, give)]
     for thread in threads:
         thread.start()
     return threads

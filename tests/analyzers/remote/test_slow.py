@@ -14,9 +14,10 @@ from tests.analyzers.remote.slow import slow
 from tests.analyzers.transports import near
 from tests.analyzers.transports.sshd import Sshd
 
-# A connection takes eight or nine: names, keys, service, login, channel. The command is one, and
-# acknowledgements of what is sent come on top.
-MOST_TURNS = 16
+# A connection takes eight or nine: names, keys, service, login, channel; the command is one.
+# Acknowledgements within the stream are counted too, although nobody waits for them; how many they
+# are depends on how busy both sides are. A look at each file by itself would be hundreds.
+MOST_TURNS = 40
 
 
 @pytest.mark.parametrize("transport", ["paramiko", "openssh"])

@@ -204,6 +204,11 @@ def test_what_had_run_is_reported_all_the_same() -> None:
     )
     assert errors(json.loads(form.render(report))) == []
 
+    some = concluded(
+        [*units[:1], *imported(), failed("plain")], model="m", drafter="d", levels=("L1", "L5")
+    )
+    assert phrases.headline(some) == "L5 not run: vLLM does not serve this model as it is"
+
 
 def test_what_the_harness_says_itself_needs_no_type(capsys: pytest.CaptureFixture[str]) -> None:
     """Its sentence is all."""
