@@ -47,6 +47,13 @@ PROOFS = (
         ("0.27.1", "0.28.0", "0.29.0", "0.31.0"),
     ),
     Proof(
+        "tests/engine/test_old_releases.py::test_drafters",
+        "v1",
+        ("draft_model", "ngram"),
+        ("0.20.1",),
+        stand_ins=True,
+    ),
+    Proof(
         "tests/engine/test_old_releases.py::test_oracle_trees",
         "v1",
         ("custom_class",),
