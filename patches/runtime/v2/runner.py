@@ -27,6 +27,7 @@ from . import processors
 from .chains import limited, shorten
 from .drafting import drafts_of
 from .draws import targets
+from .speculators import check_speculator
 
 Function = Callable[..., Any]
 
@@ -48,6 +49,7 @@ def init(function: Function, runner: Any, *args: Any, **named: Any) -> None:
     engine = Engine(settings, depth, Counters(runner.device), lambda _: None)
     setattr(runner, ATTRIBUTE, engine)
     speculator = runner.speculator
+    check_speculator(speculator)
     speculator.propose = functools.partial(propose, engine, speculator.propose)
 
 
