@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .config import Settings
+from .non_causal import target_has_no_backend
 from .update import is_known
 
 METHODS = ("ngram", "draft_model", "eagle", "eagle3", "mtp", "dflash", "custom_class")
@@ -210,6 +211,13 @@ def check_runner(settings: Settings, runner: Any) -> None:
         raise Refused(
             "a full CUDA graph replays attention without the tree",
             """set --compilation-config '{"cudagraph_mode": "PIECEWISE"}'""",
+        )
+    method = runner.vllm_config.speculative_config.method
+    if runner.device.type != "cpu" and method == "dflash" and target_has_no_backend():
+        raise Refused(
+            "with DFlash, this release wants attention without a causal mask in the target's layers"
+            " too, which TRITON_ATTN does not offer here, and trees run beside no other backend",
+            "take another drafter (draft_model, ngram, eagle), or a newer vLLM",
         )
 
 
