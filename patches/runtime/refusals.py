@@ -149,7 +149,7 @@ SPECULATIVE_QUESTIONS: tuple[Question, ...] = (
             getattr(spec, "rejection_sample_method", "standard") not in ("standard", "strict")
         ),
         "this rejection method judges a chain",
-        'set "rejection_sample_method": "standard"',
+        'remove "rejection_sample_method"',
     ),
     (
         lambda spec: getattr(spec, "draft_sample_method", "greedy") != "greedy",
@@ -211,6 +211,11 @@ def check_runner(settings: Settings, runner: Any) -> None:
         raise Refused(
             "a full CUDA graph replays attention without the tree",
             """set --compilation-config '{"cudagraph_mode": "PIECEWISE"}'""",
+        )
+    if _quantises_in_attention(runner.compilation_config):
+        raise Refused(
+            "attention that is fused with quantisation writes quantised rows, and a tree's are not",
+            'set "pass_config": {"fuse_attn_quant": false} in --compilation-config',
         )
     method = runner.vllm_config.speculative_config.method
     if runner.device.type != "cpu" and method == "dflash" and target_has_no_backend():
@@ -284,6 +289,12 @@ def check_layer(name: str, layer: Any) -> None:
     for holds, reason, remedy in LAYER_QUESTIONS:
         if holds(layer):
             raise Refused(f"attention layer {name}: {reason}", remedy)
+
+
+def _quantises_in_attention(compilation: Any) -> bool:
+    """Whether vLLM's compiler, which is mode 3, joins a layer's attention and what follows it."""
+    passes = getattr(compilation, "pass_config", None)
+    return getattr(compilation, "mode", 0) == 3 and bool(getattr(passes, "fuse_attn_quant", False))
 
 
 def _ask(questions: tuple[Question, ...], subject: Any) -> None:

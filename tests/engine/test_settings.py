@@ -182,10 +182,14 @@ def runner(**changes: Any) -> SimpleNamespace:
 
 
 def test_runners_are_refused_with_a_remedy() -> None:
-    """Asynchronous scheduling, other devices, and full CUDA graphs on them."""
+    """Asynchronous scheduling, fused attention, other devices, and full CUDA graphs on them."""
     check_runner(Settings(16), runner())
     with pytest.raises(Refused, match="--no-async-scheduling"):
         check_runner(Settings(16), runner(use_async_scheduling=True))
+    fused = {"compilation_config__pass_config": SimpleNamespace(fuse_attn_quant=True)}
+    check_runner(Settings(16), runner(compilation_config__mode=0, **fused))
+    with pytest.raises(Refused, match='"fuse_attn_quant": false'):
+        check_runner(Settings(16), runner(compilation_config__mode=3, **fused))
     with pytest.raises(Refused, match='"allow_untested_device": true'):
         check_runner(Settings(16), runner(device__type="cuda"))
     with pytest.raises(Refused, match="PIECEWISE"):
