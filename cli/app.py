@@ -41,6 +41,7 @@ class ErrorsBecomeExitCodes(TyperGroup):
         try:
             return super().parse_args(ctx, args)
         except _WrongCommandLine as failure:
+            _unprefix(failure)
             emit(_as_data(failure, args))
             raise
 
@@ -50,6 +51,7 @@ class ErrorsBecomeExitCodes(TyperGroup):
             return super().invoke(ctx)
         except _WrongCommandLine as failure:
             # Typer says it to a person by itself, and ends with 2.
+            _unprefix(failure)
             emit(_as_data(failure, ctx.meta[_WORDS_KEY]))
             raise
         except DdtreeError as failure:
@@ -86,6 +88,11 @@ def root(
     if version:
         emit(f"ddtree {__version__}\n")
         raise typer.Exit
+
+
+def _unprefix(failure: Any) -> None:
+    """Take out what typer's own parser puts before its messages, which says nothing to anybody."""
+    failure.message = str(failure.message).removeprefix("Value error, ")
 
 
 def _as_data(failure: Any, words: Sequence[str]) -> str:

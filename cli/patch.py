@@ -98,7 +98,8 @@ def patch(
 ) -> None:
     """Make verification a tree in an installed vLLM, reversibly, here or on another machine.
 
-    Without --apply, --revert, --status or --bundle: the plan, and nothing is written.
+    Without --apply, --revert, --status or --bundle: the plan, and nothing of it is done. Whatever
+    is asked, a change that was interrupted is finished or taken back first.
     """
     from ..patches.perform import Options
     from .render.patch import exit_code, render

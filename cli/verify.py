@@ -13,7 +13,6 @@ from ..analyzers.errors import UsageError
 from .options import (
     REMOTE_HELP,
     AcceptNewOption,
-    QuietOption,
     SshConfigOption,
     SshTransport,
     SudoOption,
@@ -101,7 +100,11 @@ DrafterOption = Annotated[
 ]
 MethodOption = Annotated[
     Method | None,
-    typer.Option("--method", help="The kind of drafter; nothing: what vLLM makes of --drafter."),
+    typer.Option(
+        "--method",
+        case_sensitive=False,
+        help="The kind of drafter; nothing: what vLLM makes of --drafter.",
+    ),
 ]
 BudgetOption = Annotated[
     list[int] | None,
@@ -132,19 +135,26 @@ PromptsOption = Annotated[
 DtypeOption = Annotated[
     Dtype | None,
     typer.Option(
-        "--dtype", help="Of the target; nothing: float32 for the tiny one, else the model's own."
+        "--dtype",
+        case_sensitive=False,
+        help="Of the target; nothing: float32 for the tiny one, else the model's own.",
     ),
 ]
 LevelOption = Annotated[
     list[Level] | None,
     typer.Option(
-        "--level", help="Run this level; may be repeated. Nothing: all.", show_default=False
+        "--level",
+        metavar="[L1|L2|L3|L4|L5]",
+        case_sensitive=False,
+        help="Run this level; may be repeated. Nothing: all.",
+        show_default=False,
     ),
 ]
 RunnerOption = Annotated[
     Runner | None,
     typer.Option(
         "--runner",
+        case_sensitive=False,
         help="vLLM's model runner; nothing: the one that the target takes by itself. Without a "
         "GPU, v2 runs under Triton's interpreter, which takes many minutes.",
     ),
@@ -156,6 +166,12 @@ EngineOption = Annotated[
         "--engine",
         metavar="JSON",
         help="Further arguments of vLLM's LLM, such as '{\"gpu_memory_utilization\": 0.5}'.",
+    ),
+]
+QuietOption = Annotated[
+    bool,
+    typer.Option(
+        "-q", "--quiet", help="No progress; of the text, only the verdict and whether a tree pays."
     ),
 ]
 TimeoutOption = Annotated[
@@ -220,7 +236,7 @@ def verify(
 
 def _verified(options: Options, far: Far | None, *, quiet: bool) -> Report:
     """The report; what the target printed last goes to stderr if there is none."""
-    from ..patches.errors import FarSideError
+    from ..patches.errors import FarSideError, Unserved
     from ..patches.verify.perform import verify as perform
     from .render.progress import progress
     from .render.text import clean
@@ -228,7 +244,7 @@ def _verified(options: Options, far: Far | None, *, quiet: bool) -> Report:
     try:
         with progress(quiet=quiet) as say:
             return perform(options, say, far)
-    except FarSideError as failure:
+    except (FarSideError, Unserved) as failure:
         complain("".join(f"target: {clean(line)}\n" for line in failure.log))
         raise
 

@@ -36,7 +36,7 @@ def check(plan: Plan, journal: Journal, place: Place, *, imports: bool = False) 
         if data != item.new:
             raise _wrong(f"{item.file} is not what was written", place)
         confine(item.file, item.old, data, len(item.hooks))
-    changed = runtime_changes(journal, place)
+    changed = runtime_changes(journal.installed, place)
     if changed:
         raise _wrong(f"not what was written: {', '.join(changed)}", place)
     if place.python is None:

@@ -5,12 +5,13 @@ DdtreeError
 |   `-- AnchorError      4    a place to hook into is missing, ambiguous or another one
 |-- RolledBack           5    a change failed, and every byte is as it was before
 |-- RecoveryPending      6    an interrupted change could not be undone yet
+|-- Unserved             3    (a TargetError) vLLM does not run the user's model as it is
 `-- FarSideError         5    what runs in the target died, is silent or sends nonsense
 """
 
 from __future__ import annotations
 
-from ..analyzers.errors import ConflictError, DdtreeError
+from ..analyzers.errors import ConflictError, DdtreeError, TargetError
 
 
 class AnchorError(ConflictError):
@@ -27,6 +28,12 @@ class RecoveryPending(DdtreeError):
     """An interrupted change could not be undone yet; the next command tries again."""
 
     exit_code = 6
+
+
+class Unserved(TargetError):
+    """vLLM does not run the model as it is; `log` is what it printed last."""
+
+    log: tuple[str, ...] = ()
 
 
 class FarSideError(DdtreeError):

@@ -5,7 +5,9 @@ Needs no libcst: the same lines are read where nothing but Python is installed.
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator, Sequence
 
 from ..analyzers.errors import ConflictError
 
@@ -32,6 +34,35 @@ _DECORATOR_LINE = re.compile(rb'(?m)^[ \t]*@_ddtree_hook\("[\w.]+"\)' + _LINE)
 def unedited(data: bytes) -> bytes:
     """The module without the lines that `edited` adds; others are handed back."""
     return _DECORATOR_LINE.sub(b"", _GUARD_LINES.sub(b"", data))
+
+
+def holds(data: bytes, hooks: Sequence[tuple[str, str]]) -> bool:
+    """Whether a module has the guarded import, exactly these hooks, and no other line of ddtree.
+
+    Args:
+        hooks: `function` or `Class.function`, and the name of its hook, which has to be the
+            innermost decorator.
+    """
+    lines = len(_DECORATOR_LINE.findall(data)), len(_GUARD_LINES.findall(data))
+    if lines != (len(hooks), 1):
+        return False
+    try:
+        body = ast.parse(data).body
+    except (SyntaxError, ValueError):
+        return False
+    guarded = any(isinstance(node, ast.Try) and MARK.decode() in ast.dump(node) for node in body)
+    return guarded and sorted(_hooked(body, "")) == sorted(hooks)
+
+
+def _hooked(body: Sequence[ast.stmt], within: str) -> Iterator[tuple[str, str]]:
+    """Functions of a module and of its classes, each with the hook that is closest to it."""
+    for node in body:
+        if isinstance(node, ast.ClassDef):
+            yield from _hooked(node.body, f"{within}{node.name}.")
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.decorator_list:
+            found = node.decorator_list[-1]
+            if isinstance(found, ast.Call) and ast.unparse(found.func) == MARK.decode():
+                yield f"{within}{node.name}", str(getattr(found.args[0], "value", None))
 
 
 def confine(file: str, old: bytes, new: bytes, hooks: int) -> None:

@@ -91,15 +91,14 @@ def plan(options: Options) -> Outcome:
         if not isinstance(opened.target.source, DirectorySource):
             return Planned(opened.plan())
         place, status = opened.examined()
-        done = status.state == State.APPLIED
-        return status if done else Planned(_planned(opened, status, place))
+        return status if status.whole else Planned(_planned(opened, status, place))
 
 
 def apply(options: Options) -> Outcome:
     """Patch an install; one that is patched already is left alone."""
     with _opened(options) as opened:
         place, status = opened.examined()
-        if status.state == State.APPLIED:
+        if status.whole:
             return left_alone(status)
         planned = _planned(opened, status, place)
         refuse_another(planned, options.plan_id)
@@ -196,9 +195,10 @@ def _bundled(opened: _Opened) -> Plan:
     if not isinstance(opened.target.source, DirectorySource):
         return opened.plan()
     place, status = opened.examined()
-    if status.state == State.APPLIED:
+    if status.whole:
+        with_ = f", with plan {status.plan_id}" if status.plan_id else ""
         raise ConflictError(
-            f"{status.location} is patched already, with plan {status.plan_id}",
+            f"{status.location} is patched already{with_}",
             expected="an unpatched install, or a wheel of the same release",
             hint=hints.patch(status.target, "--revert"),
         )
@@ -210,7 +210,7 @@ def _planned(opened: _Opened, status: Status, place: Place) -> Plan:
         raise ConflictError(
             f"{status.location}: {status.sentence}",
             expected="an unpatched install",
-            hint=hints.patch(status.target, "--revert"),
+            hint=status.repair[0],
         )
     made = opened.plan()
     foreign = [file for file in status.foreign if file not in {item.file for item in made.edits}]

@@ -16,6 +16,7 @@ from ..analyzers.install.record import Record, is_bytecode
 from ..analyzers.targets.source import Source, Target
 from . import hints
 from .recipe import Anchor, Recipe, all_recipes, choose, missing
+from .repair import reinstall
 
 _NO_NEWLINE = "\\ No newline at end of file\n"
 
@@ -181,7 +182,7 @@ def refuse_foreign(target: Target, files: Sequence[str]) -> None:
         raise ConflictError(
             f"changed since it was installed, and not by ddtree: {', '.join(files)}",
             expected="the files as RECORD has them, or as ddtree left them",
-            hint=hints.reinstall(target.name, target.install),
+            hint=reinstall(target),
         )
 
 

@@ -31,6 +31,24 @@ def recover(place: Place, identity: Identity) -> tuple[str, ...]:
     return done
 
 
+def refuse_interrupted(place: Place, target: str) -> None:
+    """Refuse an install that a command has begun to change and not finished; nothing is written.
+
+    Args:
+        place: where it is.
+        target: what the user named.
+
+    Raises:
+        RecoveryPending: there is such a change.
+    """
+    if _interrupted(place):
+        raise RecoveryPending(
+            f"{place.named}: a change of it was interrupted, or is being made right now",
+            expected="an install that nobody is changing",
+            hint=hints.patch(target, "--status"),
+        )
+
+
 def _interrupted(place: Place) -> list[Journal]:
     return [item for item in journal.journals(place) if item.phase != Phase.APPLIED]
 

@@ -15,6 +15,7 @@ from .marks import unedited
 from .place import Place
 from .plan import foreign_edits, identity_of, sha256
 from .preflight import refuse_running, writable
+from .repair import reinstall
 from .status import FileState, State, Status, journal_of
 from .undo import content, undo
 
@@ -51,8 +52,9 @@ def _refuse_changes(status: Status, place: Place) -> None:
     if changed:
         raise ConflictError(
             f"changed since ddtree wrote it: {', '.join(changed)}",
-            expected="the files as ddtree left them, or as they were before",
-            hint=hints.patch(place.named, "--status"),
+            expected="the files as ddtree left them, or as they were before; after this command, "
+            "--revert once more takes the rest away",
+            hint=status.repair[0] if status.repair else hints.patch(place.named, "--status"),
         )
 
 
@@ -99,7 +101,7 @@ def _reconstructed(target: Target, place: Place, status: Status) -> Journal:
         raise ConflictError(
             f"RECORD does not say what these were before: {', '.join(unknown)}",
             expected="files whose original bytes are known",
-            hint=hints.reinstall(target.name, target.install),
+            hint=reinstall(target, place.python),
         )
     found = Journal(
         journal.journal_folder(place, identity_of(target)),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ..analyzers.errors import ConflictError
 from ..analyzers.install.check import RecordCheck
 from ..analyzers.targets.source import Target
-from . import journal
+from . import hints, journal, repair, untracked
 from .distribution import PACKAGE
 from .journal import Journal
 from .marks import MARK, unedited
@@ -21,10 +21,8 @@ from .undo import content, runtime_changes
 
 # Larger files are compared by size: hashing compiled libraries takes longer than all the rest.
 _HASHED = 4 << 20
-_UNTRACKED = (
-    "Hooks of ddtree are here, and no journal of this user: a bundle or another user applied them, "
-    "or the journal is gone."
-)
+# Names in a sentence; all of them are listed below it.
+_NAMED = 3
 
 
 class State(enum.StrEnum):
@@ -56,10 +54,12 @@ class Status:
 
     Args:
         files: the files that a recipe edits, with their states.
-        runtime: files beside vLLM that are not as they were put there; a folder that is gone
-            stands for all of its files.
+        runtime: files beside vLLM that are not as they were put there, or, where nobody knows how
+            they got there, not as this ddtree lays them; a folder that is gone stands for all of
+            its files.
         foreign: files of the package that somebody else changed.
         outdated: whether another ddtree, with another recipe or runtime, applied the patch.
+        repair: commands that lead out of a state that is neither stock nor patched, in their order.
         notes: what was recovered or could not be checked.
         python: what names the environment, where the target is another machine.
     """
@@ -77,6 +77,18 @@ class Status:
     outdated: bool = False
     notes: tuple[str, ...] = ()
     python: str | None = None
+    repair: tuple[str, ...] = ()
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is patched, and every file is as a ddtree made it: its own journal's, or,
+        without a journal, this one.
+        """
+        if self.state == State.UNTRACKED:
+            return set(self.files.values()) == {FileState.PATCHED} and not (
+                self.runtime or self.outdated
+            )
+        return self.state == State.APPLIED
 
 
 def status_of(
@@ -94,25 +106,31 @@ def status_of(
     identity = identity_of(target)
     found = journal_of(place, identity)
     files = _files(target, place, found)
-    runtime = _folded(runtime_changes(found, place), place) if found else _stray(place)
-    state, sentence = _judged(found, identity, files, runtime)
+    runtime = _folded(_runtime(found, files, place, installed), place)
+    state, sentence = _judged(found, identity, files, runtime, place)
+    outdated = state == State.APPLIED and found is not None and _outdated(found, installed)
+    if state == State.UNTRACKED and set(files.values()) == {FileState.PATCHED}:
+        outdated = not untracked.edited_as_today(target)
+        sentence = untracked.HOOKS if outdated or runtime else untracked.WHOLE
     if state == State.LOST:
         # Nobody expects the runtime to be there still; what is left of it is worth a word.
         runtime = tuple(path for path in runtime if os.path.lexists(place.site / path))
     ours = [file for file, one in files.items() if one == FileState.PATCHED]
+    foreign = _foreign(target, ours)
     return Status(
         target=target.name,
         location=target.source.location,
         version=target.install.version,
         state=state,
-        sentence=sentence,
+        sentence=_with_foreign(sentence, foreign, state, files),
         plan_id=found.plan_id if found else None,
         recipe=found.recipe if found else None,
         files=files,
         runtime=runtime,
-        foreign=_foreign(target, ours),
-        outdated=state == State.APPLIED and found is not None and _outdated(found, installed),
+        foreign=foreign,
+        outdated=outdated,
         notes=notes,
+        repair=_repair(target, place, state, files, runtime, foreign, sentence),
     )
 
 
@@ -155,8 +173,18 @@ def _folded(paths: tuple[str, ...], place: Place) -> tuple[str, ...]:
     return tuple(sorted({top if top in gone else path for path, top in tops.items()}))
 
 
-def _stray(place: Place) -> tuple[str, ...]:
-    return (PACKAGE,) if (place.site / PACKAGE).is_dir() else ()
+def _runtime(
+    found: Journal | None,
+    files: Mapping[str, FileState],
+    place: Place,
+    installed: Mapping[str, bytes],
+) -> tuple[str, ...]:
+    """What is wrong beside vLLM; nothing has to be there where there are no hooks."""
+    if found is not None:
+        return runtime_changes(found.installed, place)
+    if FileState.PATCHED in files.values() or untracked.runtime_is_there(place):
+        return untracked.beside(place, installed)
+    return ()
 
 
 def _judged(
@@ -164,11 +192,14 @@ def _judged(
     identity: Identity,
     files: Mapping[str, FileState],
     runtime: tuple[str, ...],
+    place: Place,
 ) -> tuple[State, str]:
     kinds = set(files.values())
     if found is None:
-        if FileState.PATCHED in kinds or runtime:
-            return State.UNTRACKED, _UNTRACKED
+        if FileState.PATCHED in kinds:
+            return State.UNTRACKED, untracked.HOOKS
+        if untracked.runtime_is_there(place):
+            return State.UNTRACKED, untracked.RUNTIME
         return State.STOCK, "Not patched."
     before = f"vLLM {found.identity.version} was patched here (plan {found.plan_id})"
     if found.identity != identity:
@@ -185,6 +216,44 @@ def _foreign(target: Target, ours: list[str]) -> tuple[str, ...]:
     """Files of the package that differ from RECORD, less those that ddtree alone edited."""
     check = RecordCheck(target.source, target.record, limit=_HASHED)
     return tuple(file for file in check.finish().modified if file not in ours)
+
+
+def _with_foreign(
+    sentence: str, foreign: tuple[str, ...], state: State, files: Mapping[str, FileState]
+) -> str:
+    """The sentence, and what somebody else changed, unless it says so already."""
+    if state == State.DAMAGED:
+        foreign = tuple(file for file in foreign if file not in files)
+    if not foreign:
+        return sentence
+    names = ", ".join(foreign[:_NAMED]) + (", ..." if len(foreign) > _NAMED else "")
+    number = "1 file" if len(foreign) == 1 else f"{len(foreign)} files"
+    return f"{sentence} Somebody else changed {number} of this vLLM: {names}."
+
+
+def _repair(
+    target: Target,
+    place: Place,
+    state: State,
+    files: Mapping[str, FileState],
+    runtime: tuple[str, ...],
+    foreign: tuple[str, ...],
+    sentence: str,
+) -> tuple[str, ...]:
+    """Commands that lead back, to stock or to a patch that is whole."""
+    if state == State.APPLIED or sentence == untracked.WHOLE:
+        return ()
+    command = hints.patch(target.name, "--apply" if state == State.LOST else "--revert")
+    broken = {FileState.CHANGED, FileState.MISSING} & set(files.values())
+    if state == State.STOCK:
+        # What `--apply` would refuse.
+        return (repair.reinstall(target, place.python),) if broken else ()
+    if broken or (state == State.LOST and set(foreign) & set(hooked_files(all_recipes()))):
+        return repair.reinstall(target, place.python), command
+    left = [path for path in runtime if os.path.lexists(place.site / path)]
+    if state == State.DAMAGED and left:
+        return repair.remove(place, left), command
+    return (command,)
 
 
 def _outdated(found: Journal, installed: Mapping[str, bytes]) -> bool:

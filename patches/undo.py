@@ -6,6 +6,7 @@ that an undo which is interrupted is completed by running it again.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from ..analyzers.errors import ConflictError
@@ -112,15 +113,17 @@ def _put_back(journal: Journal, item: Edited, path: Path, data: bytes) -> None:
     disk.rename(scratch, path)
 
 
-def runtime_changes(journal: Journal, place: Place) -> tuple[str, ...]:
-    """What lies beside vLLM and is not what was put there: changed, missing or added files."""
-    wrong = [
-        path for path, digest in journal.installed.items() if content(place.site / path) != digest
-    ]
+def runtime_changes(installed: Mapping[str, str], place: Place) -> tuple[str, ...]:
+    """What lies beside vLLM and is not what was put there: changed, missing or added files.
+
+    Args:
+        installed: the hash of every file that was, by its path relative to the site.
+    """
+    wrong = [path for path, digest in installed.items() if content(place.site / path) != digest]
     package = place.site / PACKAGE
     added = [
         path.relative_to(place.site).as_posix()
         for path in package.rglob("*")
         if not path.is_dir() and path.suffix != ".pyc"
     ]
-    return tuple(sorted({*wrong, *added} - (set(journal.installed) - set(wrong))))
+    return tuple(sorted({*wrong, *added} - (set(installed) - set(wrong))))

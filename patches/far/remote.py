@@ -126,7 +126,8 @@ def bundle(far: Far, options: Options, folder: Path) -> Outcome:
     found = _looked(far, options)
     if isinstance(found, Status):
         raise ConflictError(
-            f"{found.location} is patched already, with plan {found.plan_id}",
+            f"{found.location} is patched already"
+            + (f", with plan {found.plan_id}" if found.plan_id else ""),
             expected="an unpatched install",
             hint=shlex.join(["ddtree", "patch", *far.words, "--revert"]),
         )
@@ -222,7 +223,10 @@ def _read(far: Far, head: Any) -> Said:
 
 def _named(far: Far, found: _Named) -> _Named:
     """With the names that the user knows it by."""
-    return replace(found, target=far.place, python=far.python)
+    named = replace(found, target=far.place, python=far.python)
+    if isinstance(named, Status):
+        return replace(named, repair=tuple(_hint(far, command) for command in named.repair))
+    return named
 
 
 def _error(far: Far, said: Said) -> DdtreeError:

@@ -10,6 +10,7 @@ import torch
 from .active import ACTIVE
 from .kernels.tree.attention import tree_attention
 from .step import Masked, Step
+from .update import is_apart
 
 
 def forward(
@@ -27,7 +28,7 @@ def forward(
     Args:
         function: vLLM's `unified_attention_with_output`.
         query: [T, heads, dim].
-        key: [T, KV heads, dim], which the cache holds already.
+        key: [T, KV heads, dim], which the cache holds once the function has run, if not before.
         value: as `key`.
         output: [T, heads, dim], written here.
         layer_name: the layer, by name or as vLLM encodes it.
@@ -43,7 +44,8 @@ def forward(
     if metadata is None:
         return function(query, key, value, output, layer_name, *rest, **named)
     masked = step.masked_of(metadata)
-    if not masked.alone:
+    # Where attention itself writes the cache, it has to run, although its output is not wanted.
+    if not masked.alone or not is_apart(layer):
         function(query, key, value, output, layer_name, *rest, **named)
     attend(step, masked, name, layer, query, output)
     return None

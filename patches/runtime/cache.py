@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 
+from . import update
 from .kernels.tree.commit import CommitPlan, commit
 from .kernels.tree.commit.plan import LAYOUTS, fits
 from .kernels.tree.commit.vectorised import moves
@@ -40,12 +41,14 @@ class Packed:
     """A cache whose blocks are packed.
 
     Attributes:
-        flat: [blocks, heads, elements], the cache's own memory.
+        keys: [blocks, heads, elements], the cache's own memory that holds keys.
+        values: as `keys`; the same memory where a block holds both.
         key_place: [block, dim] int64, where the element of a slot's key lies in its block.
         value_place: as `key_place`.
     """
 
-    flat: torch.Tensor
+    keys: torch.Tensor
+    values: torch.Tensor
     key_place: torch.Tensor
     value_place: torch.Tensor
 
@@ -68,16 +71,17 @@ class Packed:
         for line, count in zip(dense, counts, strict=True):
             line[:count] = torch.arange(first, first + count, device=table.device)
             first += count
-        blocks = self.flat.index_select(0, used)
-        return self._unpack(blocks, self.key_place), self._unpack(blocks, self.value_place), dense
+        keys = self._unpack(self.keys.index_select(0, used), self.key_place)
+        values = self._unpack(self.values.index_select(0, used), self.value_place)
+        return keys, values, dense
 
     def move(self, source: torch.Tensor, to: torch.Tensor) -> None:
         """Copy the keys and values of the slots `source` [M] to the slots `to`, reading first."""
         block = self.key_place.shape[0]
-        head = torch.arange(self.flat.shape[1], device=source.device)[None, :, None]
-        for place in (self.key_place, self.value_place):
-            rows = self.flat[(source // block)[:, None, None], head, place[source % block][:, None]]
-            self.flat[(to // block)[:, None, None], head, place[to % block][:, None]] = rows
+        head = torch.arange(self.keys.shape[1], device=source.device)[None, :, None]
+        for flat, place in ((self.keys, self.key_place), (self.values, self.value_place)):
+            rows = flat[(source // block)[:, None, None], head, place[source % block][:, None]]
+            flat[(to // block)[:, None, None], head, place[to % block][:, None]] = rows
 
     def _unpack(self, blocks: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
         rows = blocks.index_select(2, place.flatten())
@@ -131,7 +135,7 @@ class Caches:
             views = [view for cache in strided for view in (cache.keys, cache.values)]
             self._plans[key] = CommitPlan.of_views(views)
         commit(self._plans[key], slots, perm, accepted, row_start=row_start, longest=longest)
-        packed = {cache.flat.data_ptr(): cache for cache in caches if isinstance(cache, Packed)}
+        packed = {cache.keys.data_ptr(): cache for cache in caches if isinstance(cache, Packed)}
         if packed:
             source, to = moves(slots, perm, accepted, row_start, longest)
             for cache in packed.values():
@@ -156,33 +160,40 @@ def look_at(layer: Any) -> Cache:
 
 
 def _learn(layer: Any, cache: torch.Tensor) -> Cache:
-    blocks, heads, block, double = cache.shape
-    dim = double // 2
+    dim = update.halves(cache)[0].shape[3]
     key_place = _places(layer, cache, 0)
     value_place = _places(layer, cache, 1)
-    flat = cache.view(blocks, heads, block * double)
-    views = [_as_view(flat, place, dim) for place in (key_place, value_place)]
+    keys, values = _flat(cache)
+    views = [_as_view(keys, key_place, dim), _as_view(values, value_place, dim)]
     if views[0] is not None and views[1] is not None:
         return Strided(views[0], views[1])
-    return Packed(flat, key_place, value_place)
+    return Packed(keys, values, key_place, value_place)
+
+
+def _flat(cache: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """The memory in which keys and values lie, [blocks, heads, elements]; it may be the same."""
+    if cache.dim() == 5:
+        keys, values = cache.view(*cache.shape[:3], -1)
+        return keys, values
+    both = cache.view(*cache.shape[:2], -1)
+    return both, both
 
 
 def _places(layer: Any, cache: torch.Tensor, half: int) -> torch.Tensor:
     """Where a block's keys (half 0) or values (half 1) lie: [block, dim] int64."""
-    _, heads, block, double = cache.shape
-    dim = double // 2
+    _, heads, block, dim = update.halves(cache)[half].shape
     number = torch.arange(1, block * dim + 1).view(block, 1, dim)
-    found = torch.zeros(block * double, dtype=torch.int64)
+    found = torch.zeros(_flat(cache)[half].shape[2], dtype=torch.int64)
     weight = 1
     while weight <= block * dim:
         # The second block, so that a place is told from memory that was never written.
-        trial = cache.new_zeros(2, *cache.shape[1:])
+        trial = _two_blocks(cache)
         digit = (number // weight % BASE).to(cache.dtype).expand(block, heads, dim).contiguous()
         rows = [torch.zeros_like(digit), torch.zeros_like(digit)]
         rows[half] = digit
         slots = torch.arange(block, 2 * block)
-        layer.impl.do_kv_cache_update(layer, rows[0], rows[1], trial, slots)
-        found += trial[1, 0].flatten().to(torch.int64) * weight
+        update.write(layer, rows[0], rows[1], trial, slots)
+        found += _flat(trial)[half][1, 0].to(torch.int64) * weight
         weight *= BASE
     place = torch.full((block * dim,), -1)
     written = found.nonzero()[:, 0]
@@ -190,6 +201,13 @@ def _places(layer: Any, cache: torch.Tensor, half: int) -> torch.Tensor:
     if len(written) != block * dim or bool((place < 0).any()):
         raise ValueError(f"KV cache: expected {block * dim} places per block, found {len(written)}")
     return place.view(block, dim)
+
+
+def _two_blocks(cache: torch.Tensor) -> torch.Tensor:
+    shape = list(cache.shape)
+    # Where the halves come first, the blocks come second.
+    shape[cache.dim() == 5] = 2
+    return cache.new_zeros(shape)
 
 
 def _as_view(flat: torch.Tensor, place: torch.Tensor, dim: int) -> torch.Tensor | None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import logging
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
@@ -10,6 +13,11 @@ from typing import Any
 KEY = "ddtree"
 SHAPES = ("auto", "spine_first", "siblings")
 PARTS = ("mask", "positions", "commit")
+# The one setting that makes output wrong on purpose, and the variable that has to allow it: nobody
+# sets that by accident, and a configuration that is copied does not bring it along.
+CONTROL = "without"
+CONTROLS = "DDTREE_CONTROLS"
+LOGGER = logging.getLogger("vllm.ddtree_runtime")
 # `MAX_SPEC_LEN` of vllm/v1/sample/rejection_sampler.py.
 MAX_BUDGET = 128
 
@@ -31,7 +39,8 @@ class Settings:
         temperature: divides the drafter's logits before its candidates are compared.
         allow_untested_device: start on a device on which the runtime has not been tested.
         without: parts that are left out, of mask, positions and commit. The output is then wrong:
-            this is for proving that a comparison with greedy decoding would notice.
+            this is for proving that a comparison with greedy decoding would notice, and is refused
+            unless the environment variable `CONTROLS` is 1.
     """
 
     budget: int
@@ -64,6 +73,8 @@ class Settings:
             raise SettingsError(
                 f"ddtree.without: expected a list of {', '.join(PARTS)}, found {self.without!r}"
             )
+        if self.without:
+            _require_controls(self.without)
 
 
 def settings_of(additional_config: object) -> Settings | None:
@@ -79,8 +90,8 @@ def settings_of(additional_config: object) -> Settings | None:
         raise SettingsError(
             f'ddtree: expected settings such as {{"budget": 32}}, found {type(given).__name__}'
         )
-    known = [field.name for field in fields(Settings)]
-    unknown = [str(key) for key in given if key not in known]
+    known = [field.name for field in fields(Settings) if field.name != CONTROL]
+    unknown = [str(key) for key in given if key not in (*known, CONTROL)]
     if unknown:
         raise SettingsError(
             f"ddtree: unknown setting {', '.join(unknown)}; known are {', '.join(known)}"
@@ -88,6 +99,26 @@ def settings_of(additional_config: object) -> Settings | None:
     if "budget" not in given:
         raise SettingsError('ddtree: "budget" is missing; for example {"budget": 32}')
     return Settings(**given)
+
+
+def _require_controls(parts: Sequence[str]) -> None:
+    named = ", ".join(parts)
+    if os.environ.get(CONTROLS) != "1":
+        raise SettingsError(
+            f"ddtree.{CONTROL}: leaving out {named} makes the output wrong on purpose, which only "
+            f"`ddtree verify` needs; take it out (or set {CONTROLS}=1 where that is what you want)"
+        )
+    _warn(named)
+
+
+@functools.cache
+def _warn(parts: str) -> None:
+    """Once per process and parts: settings are read with every step."""
+    LOGGER.warning(
+        "ddtree: %s is left out on purpose (%s=1): THE OUTPUT OF THIS ENGINE IS WRONG",
+        parts,
+        CONTROLS,
+    )
 
 
 def _require_int(name: str, value: object, low: int, high: int) -> None:

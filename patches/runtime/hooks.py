@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from . import attention, budget
 from .v1 import runner as v1
+from .v1 import width
 from .v2 import runner as v2
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -23,6 +24,8 @@ HANDLERS: dict[str, Handler] = {
     "config.num_speculative_tokens": budget.num_speculative_tokens,
     # unified_attention_with_output
     "attention.forward": attention.forward,
+    # Scheduler of v1/core/sched, before 0.24.0
+    "v1.scheduler_init": width.scheduler_init,
     # GPUModelRunner of v1/worker
     "v1.init": v1.init,
     "v1.initialize_kv_cache": v1.initialize_kv_cache,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import importlib.util
 import pathlib
@@ -9,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .config import Settings
+from .update import is_known
 
 METHODS = ("ngram", "draft_model", "eagle", "eagle3", "mtp", "dflash", "custom_class")
 # Of these, what the V2 model runner drafts with a model whose logits can be seen.
@@ -38,6 +40,22 @@ def is_hooked(module: str) -> bool:
     return b"_ddtree_hook" in pathlib.Path(spec.origin).read_bytes()
 
 
+def uses_v2(config: Any) -> bool:
+    """Whether vLLM takes the V2 model runner; before 0.22.0 an environment variable alone says."""
+    if hasattr(config, "use_v2_model_runner"):
+        return bool(config.use_v2_model_runner)
+    # vLLM is importable where its configuration is.
+    from vllm import envs
+
+    return bool(envs.VLLM_USE_V2_MODEL_RUNNER)
+
+
+def drafts_static_tree(spec: Any) -> bool:
+    """Whether vLLM itself drafts one fixed tree, as it could until 0.20.2."""
+    paths = ast.literal_eval(getattr(spec, "speculative_token_tree", None) or "[]")
+    return any(any(path) for path in paths)
+
+
 NO_TREES = 'remove "ddtree" from --additional-config'
 
 # Each asks one question of a `VllmConfig`: does it hold, why is that a problem, what helps.
@@ -50,13 +68,13 @@ CONFIG_QUESTIONS: tuple[Question, ...] = (
         "give --speculative-config",
     ),
     (
-        lambda config: config.use_v2_model_runner and not is_hooked(V2_RUNNER),
+        lambda config: uses_v2(config) and not is_hooked(V2_RUNNER),
         "only the V1 model runner is hooked in this release",
         "set VLLM_USE_V2_MODEL_RUNNER=0",
     ),
     (
         lambda config: (
-            config.use_v2_model_runner
+            uses_v2(config)
             and config.speculative_config.method in METHODS
             and config.speculative_config.method not in V2_METHODS
         ),
@@ -115,6 +133,11 @@ MODEL_QUESTIONS: tuple[Question, ...] = (
 )
 
 SPECULATIVE_QUESTIONS: tuple[Question, ...] = (
+    (
+        drafts_static_tree,
+        "vLLM's own token tree is drafted for all requests alike, and verified as a chain",
+        'remove "speculative_token_tree"',
+    ),
     (
         lambda spec: spec.method not in METHODS,
         "this drafter's output is no tree",
@@ -197,7 +220,7 @@ LAYER_QUESTIONS: tuple[Question, ...] = (
         "set --attention-backend TRITON_ATTN",
     ),
     (
-        lambda layer: not hasattr(layer.impl, "do_kv_cache_update"),
+        lambda layer: not is_known(layer),
         "its cache cannot be written apart from attention",
         NO_TREES,
     ),

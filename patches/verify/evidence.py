@@ -107,12 +107,22 @@ class Nodes:
     others: int
 
 
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why nothing was run: a model is missing, or else the prompts do not fit it."""
+
+    missing: bool
+    found: str
+    expected: str
+
+
 @dataclass(slots=True)
 class Evidence:
     """All that was sent, in the order of arrival."""
 
     facts: Facts | None = None
     runner: Runner | None = None
+    refusal: Refusal | None = None
     truth: Truth | None = None
     prompts: str = ""
     checks: dict[str, tuple[Check, ...]] = field(default_factory=dict)
@@ -131,6 +141,9 @@ class Evidence:
             self.facts = _facts(event)
         elif kind == "runner":
             self.runner = _runner(event)
+        elif kind == "refused":
+            missing = event.text("what") == "target"
+            self.refusal = Refusal(missing, event.text("found"), event.text("expected"))
         elif kind == "truth":
             self.truth = _truth(event)
         elif kind == "prompts":

@@ -16,7 +16,7 @@ def garbage(what: str) -> FarSideError:
     return FarSideError(
         f"the target sent {what}",
         expected="the events of ddtree's own harness",
-        hint="ddtree patch --status",
+        hint="ddtree patch TARGET --status",
     )
 
 

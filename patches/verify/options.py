@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -71,12 +72,17 @@ class Options:
                 f"a --model without a --drafter{f' for {self.method}' if self.method else ''}",
                 f"a --drafter, or --method {' or '.join(WITHOUT_DRAFTER)}",
             )
-        if any(not 1 <= budget <= MAX_BUDGET for budget in self.budgets):
-            raise _wrong(f"a --budget of {self.budgets}", f"numbers from 1 to {MAX_BUDGET}")
+        for budget in self.budgets:
+            if not 1 <= budget <= MAX_BUDGET:
+                raise _wrong(f"--budget {budget}", f"a whole number from 1 to {MAX_BUDGET}")
         if self.tokens < 16:
             raise _wrong(
                 f"--tokens {self.tokens}", "at least 16, or nothing is crossed or continued"
             )
+
+    def at_home(self) -> Options:
+        """With models that are folders here by their whole paths: the harness works elsewhere."""
+        return replace(self, model=_whole(self.model), drafter=_whole(self.drafter))
 
     def job(self, modules: Sequence[str]) -> dict[str, Any]:
         """What the harness is told.
@@ -108,6 +114,13 @@ class Options:
         }
 
 
+def _whole(name: str | None) -> str | None:
+    if name is None:
+        return None
+    path = Path(name).expanduser()
+    return str(path.absolute()) if path.exists() else name
+
+
 def read_prompts(path: Path) -> list[dict[str, Any]]:
     """The prompts of a file: a line of text each, or a line of JSON each.
 
@@ -120,7 +133,12 @@ def read_prompts(path: Path) -> list[dict[str, Any]]:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise _wrong(f"{path} cannot be read: {error}", "a file of prompts, one a line") from error
+        words = getattr(error, "strerror", None) or "it is no text in UTF-8"
+        raise UsageError(
+            f"--prompts {path} cannot be read: {words}",
+            expected="a file of prompts, one a line",
+            hint=shlex.join(["ls", "-l", str(path)]),
+        ) from error
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not lines:
         raise _wrong(f"{path} holds no prompt", "a prompt on every line")

@@ -43,8 +43,10 @@ def verify(
     began = time.monotonic()
     say("looking at the target")
     with _opened(options, far) as (found, transport):
-        job = options.job(found.modules)
-        evidence, log = session.evidence_of(transport, str(found.python), job, options.timeout, say)
+        job = (options if far else options.at_home()).job(found.modules)
+        evidence, log = session.evidence_of(
+            transport, str(found.python), job, options.timeout, say, found.command
+        )
     return conclude.report(options, found, job, evidence, log, time.monotonic() - began)
 
 

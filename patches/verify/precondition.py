@@ -15,6 +15,7 @@ from ...analyzers.targets.resolve import open_target
 from .. import hints
 from ..distribution import distribution
 from ..place import place_of
+from ..recover import refuse_interrupted
 from ..status import State, Status, status_of
 
 
@@ -50,6 +51,7 @@ def ready(
     Raises:
         TargetError: there is no such target, or no interpreter runs it.
         ConflictError: it is not patched, or not as the patch left it.
+        RecoveryPending: a change of it was interrupted.
     """
     # With a TARGET, --python is only whose interpreter runs, not where vLLM is.
     with open_target(target, python=python if target is None else None) as opened:
@@ -60,6 +62,7 @@ def ready(
                 hint="ddtree verify ENVIRONMENT",
             )
         place = place_of(opened, python)
+        refuse_interrupted(place, opened.name)
         status = status_of(opened, place, distribution() if beside is None else beside)
         command = shlex.quote(opened.name)
         _refuse_unpatched(status, opened.name)
@@ -74,14 +77,13 @@ def ready(
 
 
 def _refuse_unpatched(status: Status, target: str) -> None:
-    if status.state == State.APPLIED:
+    if status.whole:
         return
-    wanted = "--apply" if status.state in (State.STOCK, State.LOST) else "--revert"
     odd = [f"{file} is {state}" for file, state in status.files.items() if state != "patched"]
     odd += [f"{file} is not as it was put there" for file in status.runtime]
     details = f" ({'; '.join(odd[:3])})" if status.state == State.DAMAGED and odd else ""
     raise ConflictError(
         f"{status.location}: {status.sentence.rstrip('.')}{details}",
         expected="a vLLM that ddtree has patched",
-        hint=hints.patch(target, wanted),
+        hint=status.repair[0] if status.repair else hints.patch(target, "--apply"),
     )

@@ -34,11 +34,17 @@ class Pays(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One question and its answer."""
+    """One question and its answer.
+
+    Attributes:
+        vacuous: it failed because what was run could not have shown a mistake, and not because
+            something was found wrong.
+    """
 
     name: str
     outcome: Outcome
     detail: str
+    vacuous: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +56,12 @@ class Level:
     outcome: Outcome
     reason: str
     checks: tuple[Check, ...]
+
+    @property
+    def proved_nothing(self) -> bool:
+        """Whether it failed, and nothing was found wrong all the same."""
+        wrong = [check for check in self.checks if check.outcome == Outcome.FAILED]
+        return self.outcome == Outcome.FAILED and bool(wrong) and all(one.vacuous for one in wrong)
 
 
 @dataclass(frozen=True, slots=True)

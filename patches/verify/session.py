@@ -25,8 +25,17 @@ def evidence_of(
     job: Mapping[str, Any],
     timeout: float,
     say: Callable[[str], None],
+    named: str = "",
 ) -> tuple[Evidence, tuple[str, ...]]:
     """What the harness found, and the last lines that were printed meanwhile.
+
+    Args:
+        transport: the way to the target.
+        python: its interpreter.
+        job: what to do.
+        timeout: seconds that all of it may take.
+        say: takes sentences about what is being done.
+        named: the target as it stands on a command line.
 
     Raises:
         TargetError: the interpreter cannot be started.
@@ -40,6 +49,7 @@ def evidence_of(
     except FarSideError as failure:
         running.close()
         failure.log = running.log()[-TAIL:]
+        failure.hint = failure.hint.replace(" TARGET", f" {named}".rstrip())
         raise
     except BaseException:
         running.close()
@@ -67,13 +77,13 @@ def _received(
     while True:
         left = until - time.monotonic()
         if left <= 0:
-            raise _late(f"was not done after {timeout:.0f} seconds", "a larger --timeout")
+            raise _late(f"was not done after {timeout:.0f} seconds", "a larger --timeout", timeout)
         try:
             line = lines.next(min(left, SILENCE_SECONDS))
         except TimeoutError:
             if left > SILENCE_SECONDS:
                 raise _late(
-                    f"was silent for {SILENCE_SECONDS:.0f} seconds", "a sign of life"
+                    f"was silent for {SILENCE_SECONDS:.0f} seconds", "a sign of life", timeout
                 ) from None
             continue
         if line is None:
@@ -89,9 +99,9 @@ def _received(
                 evidence.add(kind, event)
 
 
-def _late(what: str, expected: str) -> FarSideError:
+def _late(what: str, expected: str, timeout: float) -> FarSideError:
     return FarSideError(
         f"the verification in the target {what}",
         expected=expected,
-        hint="ddtree verify --help",
+        hint=f"ddtree verify TARGET --timeout {2 * timeout:.0f}",
     )

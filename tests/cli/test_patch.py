@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import shutil
 from dataclasses import fields
@@ -271,6 +272,9 @@ def test_a_plan_is_followed_by_its_command(install: mini.Mini) -> None:
     install.site.rename(spaced)
     lines = run(spaced)[1].splitlines()
     (command,) = [line.removeprefix("run: ") for line in lines if line.startswith("run: ")]
+    # The last line, after the diff, in every form of text.
+    assert lines[-2:] == ["nothing was written", f"run: {command}"]
+    assert run(spaced, "--format", "markdown")[1].splitlines()[-2] == "- nothing was written"
 
     words = shlex.split(command)
     assert words[:3] == ["ddtree", "patch", str(spaced)]
@@ -286,6 +290,64 @@ def test_options_that_would_do_nothing_are_usage_errors(
     assert run(install.site, *words, "--plan", "0123456789ab")[0] == 2
     assert run(install.site, *words, "--check-imports")[0] == 2
     assert mini.snapshot(install.root) == before
+
+
+def test_a_plan_for_a_terminal_stays_in_its_width(
+    install: mini.Mini, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lines of the diff and the command are the only ones that are left as they are."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in run(install.site)[1].splitlines()]
+    after = lines[lines.index("") :]
+    assert [line for line in after if len(line) > 80 and not line.startswith("run: ")] == []
+
+
+@pytest.mark.parametrize("words", [(), ("--status",)])
+def test_no_color_leaves_weights_alone(
+    install: mini.Mini, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    """Bold and dim are no colours."""
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("NO_COLOR", "1")
+    out = run(install.site, *words)[1]
+    codes = {code for found in re.findall(r"\x1b\[([0-9;]*)m", out) for code in found.split(";")}
+    assert codes <= {"0", "1", "2"}
+
+
+def test_a_whole_patch_without_a_journal_is_clean(install: mini.Mini) -> None:
+    run(install.site, "--apply", "--yes")
+    shutil.rmtree(install.state)
+    code, out, _ = run(install.site, "--status")
+
+    assert code == 0
+    assert out.startswith("status: untracked: Patched, and no journal of this user says so")
+    assert "\nruntime: " not in out
+    assert "\nrun: " not in out
+    assert "nothing to repair: --revert gives every byte back\n" in out
+    assert run(install.site, "--apply", "--yes")[0] == 0
+    assert run(install.site, "--status", "--format", "json")[0] == 0
+
+    (install.site / "ddtree_runtime" / "hooks.py").write_text("# mine\n")
+    code, out, _ = run(install.site, "--status")
+    assert code == 1
+    assert out.count("\nruntime: ") == 1
+    assert "ddtree_runtime/hooks.py: missing, or not as this ddtree lays it there" in out
+    assert run(install.site, "--revert", "--yes")[0] == 0
+
+
+def test_a_dead_end_names_every_command_that_leads_out(install: mini.Mini) -> None:
+    run(install.site, "--apply", "--yes")
+    install.edit(mini.CONFIG, lambda text: text + "# mine\n")
+    code, out, _ = run(install.site, "--status")
+
+    assert code == 4
+    commands = [line for line in out.splitlines() if line.startswith("run: ")]
+    assert commands == [
+        "run: python -m pip install --force-reinstall --no-deps vllm==0.32.0",
+        f"run: ddtree patch {install.site} --revert",
+    ]
 
 
 def test_a_status_says_what_to_run(install: mini.Mini) -> None:

@@ -6,7 +6,7 @@ import copy
 import json
 import re
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from importlib.resources import files
 from typing import Any
 
@@ -18,14 +18,14 @@ from ddtree.cli import verify as command
 from ddtree.cli.app import app
 from ddtree.cli.options import Format, TextFormat
 from ddtree.cli.render import error
-from ddtree.cli.render.verify import exit_code, render
+from ddtree.cli.render.verify import exit_code, phrases, render
 from ddtree.cli.render.verify import json as json_form
 from ddtree.patches.errors import FarSideError
 from ddtree.patches.verify import options, perform, report
 from ddtree.patches.verify.report import Report
 
 from . import screens
-from .verify_samples import REPORTS, failed, passed, subject
+from .verify_samples import REPORTS, failed, partial, passed, subject
 
 HIDDEN = re.compile(r"[\x00-\x09\x0b-\x1f\x7f\u202e\udcff]")
 
@@ -144,6 +144,56 @@ def test_the_runner_is_named_with_who_chose_it() -> None:
     assert "- runner: no engine was started" in none
 
 
+def test_figures_and_ratios_are_told_apart() -> None:
+    """They are different statistics of the same stretches, and the report says so."""
+    for format_ in (TextFormat.TERMINAL, TextFormat.MARKDOWN):
+        assert "they are not quotients of the figures" in render(passed(), format_, quiet=False)
+        assert "quotients" not in render(partial(), format_, quiet=False)
+
+
+def test_no_prompts_are_no_numbers_of_tokens() -> None:
+    """Of L1 alone."""
+    found = partial()
+    bare = replace(found, subject=replace(found.subject, prompts=""))
+    assert dict(phrases.facts(bare))["prompts"] == "none were used, seed 1"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--level", "l6"], "'--level': 'l6' is not one of"),
+        (["--format", "sarif"], "'--format': 'sarif' is not one of"),
+        (["--budget", "0"], "error: --budget 0\nexpected: a whole number from 1 to 128"),
+    ],
+)
+def test_words_of_usage_errors(arguments: list[str], words: str) -> None:
+    """Nothing of how the command line is parsed, and no Python."""
+    result = CliRunner().invoke(app, ["verify", *arguments])
+    assert result.exit_code == 2
+    assert words in result.stderr
+    assert "Value error" not in result.stderr
+
+
+def test_choices_may_be_written_in_any_case(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A level is a level."""
+    seen: list[options.Options] = []
+
+    def action(given: options.Options, *_: object) -> Report:
+        seen.append(given)
+        return passed()
+
+    arguments = ["--level", "l1", "--level", "L5", "--dtype", "Float32", "--runner", "V1"]
+    assert run(monkeypatch, action, *arguments)[0] == 0
+    assert (seen[0].levels, seen[0].dtype, seen[0].runner) == (("L1", "L5"), "float32", "v1")
+
+
+def test_quiet_does_what_its_help_says() -> None:
+    """The verdict, and whether a tree pays."""
+    assert render(passed(), TextFormat.TERMINAL, quiet=True).count("\n") == 2
+    found = CliRunner().invoke(app, ["verify", "--help"]).stdout
+    assert "only the verdict and whether a tree pays" in " ".join(found.split())
+
+
 def test_what_failed_is_said_first() -> None:
     lines = render(failed(), TextFormat.TERMINAL, quiet=False).splitlines()
     assert lines[0] == "verify: failed: imports, L1, L5 failed: do not serve with this patch"
@@ -204,7 +254,7 @@ def run(monkeypatch: pytest.MonkeyPatch, action: Any, *arguments: str) -> tuple[
 def test_the_command_line_becomes_options(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[options.Options] = []
 
-    def action(given: options.Options, say: Callable[[str], None]) -> Report:
+    def action(given: options.Options, say: Callable[[str], None], _: object) -> Report:
         say("decoding")
         seen.append(given)
         return failed()

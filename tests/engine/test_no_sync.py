@@ -196,6 +196,27 @@ def test_a_step_waits_for_nothing(kind: dict[str, Any]) -> None:
     assert not torch.equal(expected["cache"], random(0, BLOCKS, 2, BLOCK, HEADS, DIM))
 
 
+def test_a_dummy_run_is_left_to_vllm() -> None:
+    """Before a GPU serves, every argument comes by its name, and nothing becomes a tree."""
+    steps = Steps(lambda value: value)
+    drafts = torch.zeros(REQUESTS, DEPTH)
+    seen: list[tuple[Any, ...]] = []
+
+    def stock(*given: Any, **named: Any) -> torch.Tensor:
+        seen.append((given, named))
+        return drafts
+
+    given = hooks.propose(
+        steps.engine, stock, input_batch="batch", attn_metadata="attention", slot_mappings="slots",
+        last_hidden_states=drafts, aux_hidden_states=None, num_sampled="ones", dummy_run=True,
+    )  # fmt: skip
+    assert given is drafts
+    ((first, named),) = seen
+    assert first[:3] == ("batch", "attention", "slots")
+    assert named == {"num_sampled": "ones", "dummy_run": True}
+    assert steps.engine.pending.rounds == {}
+
+
 @pytest.mark.parametrize(
     "wait",
     [

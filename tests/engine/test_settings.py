@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from ddtree.patches.runtime import config as config_module
 from ddtree.patches.runtime.budget import num_speculative_tokens
 from ddtree.patches.runtime.config import Settings, SettingsError, settings_of
 from ddtree.patches.runtime.refusals import Refused, check_config, check_layer, check_runner
@@ -54,7 +56,6 @@ def test_defaults_and_values() -> None:
     assert settings_of({"ddtree": {"budget": 32}}) == Settings(32)
     given = {"budget": 8, "shape": "siblings", "max_siblings": 2, "temperature": 2}
     assert settings_of({"ddtree": given}) == Settings(8, "siblings", 2, 2)
-    assert settings_of({"ddtree": {"budget": 8, "without": ["mask"]}}) is not None
 
 
 @pytest.mark.parametrize(
@@ -83,6 +84,39 @@ def test_wrong_settings_are_named(given: object, words: str) -> None:
     with pytest.raises(SettingsError) as raised:
         settings_of({"ddtree": given})
     assert words in str(raised.value)
+
+
+@pytest.mark.parametrize("value", [None, "", "0"])
+def test_wrong_output_has_to_be_allowed_from_outside(
+    monkeypatch: pytest.MonkeyPatch, value: str | None
+) -> None:
+    """A configuration alone cannot switch correctness off, nor can the runtime's own code."""
+    monkeypatch.delenv("DDTREE_CONTROLS", raising=False)
+    if value is not None:
+        monkeypatch.setenv("DDTREE_CONTROLS", value)
+    with pytest.raises(SettingsError, match=r"leaving out mask makes the output wrong.*=1 where"):
+        settings_of({"ddtree": {"budget": 8, "without": ["mask"]}})
+    with pytest.raises(SettingsError, match="makes the output wrong"):
+        replace(Settings(8), without=("commit",))
+    assert settings_of({"ddtree": {"budget": 8, "without": []}}) == Settings(8, without=[])
+
+
+def test_wrong_output_that_is_allowed_is_warned_of(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In vLLM's log, every time."""
+    monkeypatch.setenv("DDTREE_CONTROLS", "1")
+    config_module._warn.cache_clear()
+    assert settings_of({"ddtree": {"budget": 8, "without": ["mask"]}}) is not None
+    assert "mask is left out on purpose" in caplog.text
+    assert "OUTPUT OF THIS ENGINE IS WRONG" in caplog.text
+
+
+def test_the_control_is_no_setting_that_is_advertised() -> None:
+    """Whoever mistypes a setting is not shown how to break the output."""
+    with pytest.raises(SettingsError) as raised:
+        settings_of({"ddtree": {"budget": 8, "depth": 7}})
+    assert "without" not in str(raised.value)
 
 
 def test_width_of_verification() -> None:

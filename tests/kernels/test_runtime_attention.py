@@ -139,9 +139,12 @@ def test_every_row_sees_what_it_may(name: str, dtype: torch.dtype, device: torch
 
 
 @pytest.mark.usefixtures("by_kernel")
-def test_without_the_mask_it_would_be_noticed(device: torch.device) -> None:
+def test_without_the_mask_it_would_be_noticed(
+    device: torch.device, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The backend alone is far from what the trees' rows have to be."""
     requests = BATCHES["mixed"]
     given = problem(requests, Sizes(heads=4, kv_heads=2), device)
+    monkeypatch.setenv("DDTREE_CONTROLS", "1")
     step = Step(requests, given, without=("mask",))
     assert error(step, sum(one.rows for one in requests)) > 1000 * given.allowed

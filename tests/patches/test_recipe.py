@@ -31,7 +31,7 @@ def test_no_hook_and_no_function_is_named_twice() -> None:
         assert len(set(places)) == len(places)
 
 
-def test_the_runtime_knows_every_hook_and_has_nsingletoo_many() -> None:
+def test_the_runtime_knows_every_hook_and_has_none_too_many() -> None:
     hooks = {anchor.hook for found in recipe.all_recipes() for anchor in found.anchors}
 
     assert hooks == set(HANDLERS)

@@ -18,6 +18,8 @@ LOST = 255
 # For a command that was killed to say so, and for a server to say that it is still there.
 _LAST_SECONDS = 5.0
 _POLL_SECONDS = 0.5
+# What the library raises when there is nobody to talk to any more.
+_BROKEN = (OSError, EOFError, paramiko.SSHException)
 
 
 class SshRunning:
@@ -44,11 +46,7 @@ class SshRunning:
             return data
         if self._whole():
             return None
-        raise UnreachableError(
-            f"the connection to {self._name} broke before the command had ended",
-            expected="a link that holds",
-            hint="ddtree inspect host --help",
-        )
+        raise self._broken()
 
     def log(self) -> tuple[str, ...]:
         """See `Running`."""
@@ -68,8 +66,20 @@ class SshRunning:
         self._channel.settimeout(max(timeout, 0.001))
         try:
             return self._channel.recv(MOST_BYTES)
+        except TimeoutError:
+            raise
+        except _BROKEN as error:
+            # Who takes something says so to the server, which may be gone.
+            raise self._broken() from error
         finally:
             self._channel.settimeout(_POLL_SECONDS)
+
+    def _broken(self) -> UnreachableError:
+        return UnreachableError(
+            f"the connection to {self._name} broke before the command had ended",
+            expected="a link that holds",
+            hint="ddtree inspect host --help",
+        )
 
     def _whole(self) -> bool:
         """Whether stdout ended because the command ended it."""
@@ -81,14 +91,14 @@ class SshRunning:
         return transport.is_alive()
 
     def _ended(self) -> int:
-        with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
+        with contextlib.suppress(*_BROKEN):
             self._channel.shutdown_write()
         self._wait()
         lost = (
             not self._channel.exit_status_ready() or not self._channel.get_transport().is_active()
         )
         code = self._channel.exit_status
-        with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
+        with contextlib.suppress(*_BROKEN):
             self._channel.close()
         return LOST if lost and code == -1 else code
 
@@ -107,7 +117,7 @@ class SshRunning:
         while not self._channel.exit_status_ready():
             if time.monotonic() >= until:
                 return False
-            with contextlib.suppress(TimeoutError):
+            with contextlib.suppress(TimeoutError, UnreachableError):
                 if not self._read(0.05):
                     self._channel.status_event.wait(0.05)
         return True
@@ -131,7 +141,7 @@ class SshRunning:
         message.add_string("signal")
         message.add_boolean(False)
         message.add_string("KILL")
-        with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
+        with contextlib.suppress(*_BROKEN):
             # The library has no call for this request.
             transport._send_user_message(message)  # type: ignore[attr-defined]
 
@@ -142,7 +152,7 @@ class SshRunning:
                 sent = self._channel.send(data[at : at + MOST_BYTES])
             except TimeoutError:
                 continue
-            except (OSError, EOFError, paramiko.SSHException):
+            except _BROKEN:
                 # It has ended; its exit code says why.
                 return
             if not sent:
@@ -156,6 +166,8 @@ class SshRunning:
                 data = self._channel.recv_stderr(MOST_BYTES)
             except TimeoutError:
                 continue
+            except _BROKEN:
+                break
             if not data:
                 break
             *lines, rest = (rest + data).split(b"\n")
@@ -167,7 +179,7 @@ class SshRunning:
 
 def _ask_nothing(transport: paramiko.Transport) -> None:
     # It waits for as long as the connection lasts.
-    with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
+    with contextlib.suppress(*_BROKEN):
         transport.global_request("keepalive@openssh.com", wait=True)
 
 

@@ -34,7 +34,9 @@ def render(outcome: Outcome, format_: TextFormat) -> str:
 
 def exit_code(outcome: Outcome) -> int:
     """0 for what is done or clean, else what a status says."""
-    return _CODES.get(outcome.state, 0) if isinstance(outcome, Status) else 0
+    if not isinstance(outcome, Status) or outcome.whole:
+        return 0
+    return _CODES.get(outcome.state, 0)
 
 
 def question(about: Plan | Status) -> str:

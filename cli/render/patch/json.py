@@ -75,5 +75,6 @@ def _status(status: Status) -> dict[str, Any]:
         "runtime": list(status.runtime),
         "foreign": list(status.foreign),
         "outdated": status.outdated,
+        "repair": list(status.repair),
         "notes": list(status.notes),
     }

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from ....patches.perform import Outcome, Planned
+from ....patches.perform import Outcome
 from .. import md
 from . import plain
 
 
 def render(outcome: Outcome) -> str:
     """All of the outcome."""
-    diff = plain.clean_diff(outcome.plan) if isinstance(outcome, Planned) else ""
-    text = plain.render(outcome)
-    lines = text[: len(text) - len(diff)].splitlines()
-    body = "".join(f"- {md.prose(line)}\n" for line in lines)
-    return body + (f"\n{md.block(diff, 'diff')}\n" if diff else "")
+    first, diff, last = plain.parts(outcome)
+    body = _listed(first.splitlines())
+    if diff:
+        body += f"\n{md.block(diff, 'diff')}\n\n{_listed(last.splitlines())}"
+    return body
+
+
+def _listed(lines: list[str]) -> str:
+    return "".join(f"- {md.prose(line)}\n" for line in lines)

@@ -1,4 +1,7 @@
-"""The outcome as lines for grep: `label: value`, never wrapped; a plan ends with its diff."""
+"""The outcome as lines for grep: `label: value`, never wrapped.
+
+Of a plan the diff stands between them, and the command that executes it is the last line.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +14,20 @@ from ....patches.plan import Plan
 from ....patches.status import State, Status
 from ..text import clean
 
-_NEXT = {State.LOST: "--apply", State.DAMAGED: "--revert", State.UNTRACKED: "--revert"}
-
 
 def render(outcome: Outcome, *, whole: bool = True) -> str:
     """All of the outcome; `whole` with every file that is laid beside vLLM."""
-    lines = "".join(f"{clean(line)}\n" for line in _lines(outcome, whole))
-    return lines + (clean_diff(outcome.plan) if isinstance(outcome, Planned) else "")
+    head, diff, tail = parts(outcome, whole=whole)
+    return head + diff + tail
+
+
+def parts(outcome: Outcome, *, whole: bool = True) -> tuple[str, str, str]:
+    """What comes before the diff of a plan, the diff, and what comes after it."""
+    head = "".join(f"{clean(line)}\n" for line in _lines(outcome, whole))
+    if not isinstance(outcome, Planned):
+        return head, "", ""
+    tail = "".join(f"{clean(line)}\n" for line in _next(outcome.plan))
+    return head, clean_diff(outcome.plan), tail
 
 
 def clean_diff(plan: Plan) -> str:
@@ -28,11 +38,6 @@ def clean_diff(plan: Plan) -> str:
 def _lines(outcome: Outcome, whole: bool) -> Iterator[str]:
     if isinstance(outcome, Planned):
         yield from plan_lines(outcome.plan, whole=whole)
-        run = hints.patch(
-            outcome.plan.target, "--apply", "--plan", outcome.plan.id, python=outcome.plan.python
-        )
-        yield "nothing was written"
-        yield f"run: {run}"
     elif isinstance(outcome, Applied):
         yield f"applied: plan {outcome.plan.id}: {outcome.plan.location}"
         yield from (f"note: {note}" for note in (*outcome.plan.notes, *outcome.notes))
@@ -44,6 +49,12 @@ def _lines(outcome: Outcome, whole: bool) -> Iterator[str]:
         yield f"run: python {script} SITE, with the target's interpreter"
     else:
         yield from status_lines(outcome)
+
+
+def _next(plan: Plan) -> Iterator[str]:
+    yield "nothing was written"
+    run = hints.patch(plan.target, "--apply", "--plan", plan.id, python=plan.python)
+    yield f"run: {run}"
 
 
 def plan_lines(plan: Plan, *, whole: bool = True) -> Iterator[str]:
@@ -66,12 +77,12 @@ def status_lines(status: Status) -> Iterator[str]:
     yield f"status: {status.state}: {status.sentence}"
     yield f"target: vLLM {status.version or '(version unknown)'}: {status.location}"
     yield from (f"file: {file}: {state}" for file, state in status.files.items())
-    yield from (
-        f"runtime: {path}: missing, or not as ddtree put it there" for path in status.runtime
-    )
+    put = "this ddtree lays" if status.state == State.UNTRACKED else "ddtree put"
+    yield from (f"runtime: {path}: missing, or not as {put} it there" for path in status.runtime)
     yield from (f"foreign: {path}: changed by somebody else" for path in status.foreign)
     if status.outdated:
         yield "outdated: another ddtree applied it; revert it first to apply this one"
-    if status.state in _NEXT:
-        yield f"run: {hints.patch(status.target, _NEXT[status.state], python=status.python)}"
+    if status.state == State.UNTRACKED and status.whole:
+        yield "nothing to repair: --revert gives every byte back"
+    yield from (f"run: {command}" for command in status.repair)
     yield from (f"note: {note}" for note in status.notes)

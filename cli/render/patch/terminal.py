@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from ....patches.perform import Outcome, Planned
+from ....patches.perform import Outcome
 from .. import console as ui
 from . import plain
 
@@ -17,9 +17,8 @@ def render(outcome: Outcome) -> str:
 
     The files beside vLLM are counted alone: their names would push everything else away.
     """
-    diff = plain.clean_diff(outcome.plan) if isinstance(outcome, Planned) else ""
-    text = plain.render(outcome, whole=False)
-    head = text[: len(text) - len(diff)]
+    before, diff, after = plain.parts(outcome, whole=False)
+    head = before + after
 
     def draw(console: Console) -> None:
         for line in diff.splitlines():

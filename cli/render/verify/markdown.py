@@ -44,7 +44,11 @@ def _parts(report: Report) -> Iterator[str]:
             HEADER, [[md.prose(engine.name), *phrases.figures(engine)] for engine in timed]
         )
     lines = [f"- {md.prose(f'{cost.name}: {phrases.cost(cost)}')}" for cost in report.costs]
-    lines += [f"- {md.prose(text)}" for text in (report.rule, *report.notes) if text]
+    lines += [
+        f"- {md.prose(text)}"
+        for text in (phrases.measured(report), report.rule, *report.notes)
+        if text
+    ]
     if lines:
         yield "\n".join(lines)
     if report.log:

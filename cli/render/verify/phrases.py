@@ -9,8 +9,17 @@ from ....patches.verify.report import Check, Cost, Engine, Level, Outcome, Repor
 SUMMARIES = {
     Verdict.PASSED: "all levels passed: with trees, the output is greedy decoding",
     Verdict.FAILED: "do not serve with this patch",
+    "vacuous": (
+        "nothing was found wrong, and on these prompts no mistake would have been noticed; give "
+        "more prompts or longer ones (--prompts, --tokens)"
+    ),
     Verdict.INCOMPLETE: "what was run passed, and not everything was run",
 }
+
+MEASURED = (
+    "An engine's figures are the median step and the sum over all of its own timed stretches; "
+    "ratios are medians over pairs of the same stretch, so they are not quotients of the figures."
+)
 
 
 def headline(report: Report) -> str:
@@ -19,8 +28,13 @@ def headline(report: Report) -> str:
     missing = [level.level for level in report.levels if level.outcome == Outcome.NOT_RUN]
     if broken(report.imports):
         failed = ["imports", *failed]
+    open_ = [level.level for level in report.levels if level.proved_nothing]
+    if failed and failed == open_:
+        return f"{', '.join(failed)} proved nothing: {SUMMARIES['vacuous']}"
     if failed:
         return f"{', '.join(failed)} failed: {SUMMARIES[Verdict.FAILED]}"
+    if missing and report.verdict == Verdict.FAILED:
+        return f"{', '.join(missing)} not run: vLLM does not serve this model as it is"
     if missing:
         return f"{SUMMARIES[report.verdict]}: {', '.join(missing)}"
     return SUMMARIES[report.verdict]
@@ -65,10 +79,8 @@ def facts(report: Report) -> Iterator[tuple[str, str]]:
     yield "drafter", f"{drafter}, {subject.method or 'method by vLLM'}"
     budgets = ", ".join(map(str, subject.budgets))
     yield "trees", f"budgets {budgets}"
-    yield (
-        "prompts",
-        f"{subject.prompts or 'none'}, {subject.tokens} tokens each, seed {subject.seed}",
-    )
+    each = f"{subject.prompts}, {subject.tokens} tokens each"
+    yield "prompts", f"{each if subject.prompts else 'none were used'}, seed {subject.seed}"
     yield "time", f"{report.seconds:.0f} s"
 
 
@@ -101,6 +113,11 @@ def cost(found: Cost) -> str:
         f"second (faster in {found.faster} of {found.pairs} stretches {turns}, "
         f"p = {found.rate_p:.2g})"
     )
+
+
+def measured(report: Report) -> str:
+    """How figures and ratios hang together; empty where there are not both."""
+    return MEASURED if report.costs and timed(report) else ""
 
 
 def timed(report: Report) -> list[Engine]:

@@ -8,6 +8,7 @@ level: L5: passed: <claim>: <sentence>
 check: L5: passed: <name>: <detail>
 engine: tree 32: acceptance length 1.58 (first branch 1.27): 20.10 ms per step: 300 tokens/s
 cost: tree 32: <sentence>
+figures: <how engine and cost lines hang together>
 rule: <how outputs were compared>
 note: <text>
 log: <what the target printed last, if something failed>
@@ -49,6 +50,8 @@ def _lines(report: Report) -> Iterator[str]:
             f"{step} ms per step: {rate} tokens/s"
         )
     yield from (f"cost: {cost.name}: {phrases.cost(cost)}" for cost in report.costs)
+    if phrases.measured(report):
+        yield f"figures: {phrases.measured(report)}"
     if report.rule:
         yield f"rule: {report.rule}"
     yield from (f"note: {note}" for note in report.notes)

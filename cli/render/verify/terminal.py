@@ -98,6 +98,8 @@ def _figures(console: Console, report: Report) -> None:
     console.print(table)
     for cost in report.costs:
         ui.prose(console, Text.assemble((f"{cost.name}: ", "bold"), phrases.cost(cost)))
+    if phrases.measured(report):
+        ui.prose(console, Text(phrases.measured(report), style="dim"))
 
 
 def _word(outcome: Outcome) -> Text:

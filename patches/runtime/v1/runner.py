@@ -7,7 +7,6 @@ Order within a step: inputs are prepared (trees found, positions set to depths),
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +21,7 @@ from ..drafting import capture_for
 from ..engine import ATTRIBUTE, Engine, engine_of
 from ..prepare import begin
 from ..refusals import check_runner
+from . import width
 from .drafting import draft
 from .draws import targets
 
@@ -47,13 +47,7 @@ def init(function: Function, runner: Any, *args: Any, **named: Any) -> None:
         lambda request: runner.requests[request].sampling_params,
     )
     setattr(runner, ATTRIBUTE, engine)
-    runner.num_spec_tokens = runner.prev_num_spec_tokens = settings.budget
-    runner.uniform_decode_query_len = 1 + settings.budget
-    ids = runner.draft_token_ids_cpu
-    if ids is not None:
-        shape = (len(ids), settings.budget)
-        pinned = ids.device.type == "cpu" and ids.is_pinned()
-        runner.draft_token_ids_cpu = torch.empty(shape, dtype=ids.dtype, pin_memory=pinned)
+    width.widen(runner, settings.budget)
 
 
 def initialize_kv_cache(function: Function, runner: Any, *args: Any, **named: Any) -> None:
@@ -188,15 +182,15 @@ def propose(
     hidden = _as_chain(engine, *hidden)
     ACTIVE.clear()
     engine.step = None
-    # The scheduler's width is the tree's; the drafter keeps its depth.
-    output = dataclasses.replace(scheduler_output, num_spec_tokens_to_schedule=engine.depth)
+    output = width.for_drafter(scheduler_output, engine.depth)
     capture = ACTIVE.capture = capture_for(engine)
     try:
         drafts = function(runner, output, sampled_token_ids, sampling_metadata, *hidden, *rest)
     finally:
         ACTIVE.capture = None
     engine.counters.log_now_and_then()
-    return draft(engine, runner, drafts, capture)
+    drafts = draft(engine, runner, drafts, capture)
+    return width.for_scheduler(scheduler_output, drafts, engine.settings.budget)
 
 
 def draft_logits(function: Function, drafter: Any, hidden_states: torch.Tensor) -> Any:

@@ -149,12 +149,15 @@ def propose(
     input_batch: Any,
     attn_metadata: Any,
     slot_mappings: Any,
-    hidden_states: torch.Tensor,
+    last_hidden_states: torch.Tensor,
     aux_hidden_states: list[torch.Tensor] | None,
     *rest: Any,
     **named: Any,
 ) -> torch.Tensor:
     """Around drafting: the speculator sees the accepted path as a chain; its drafts become trees.
+
+    The parameters have vLLM's own names: a dummy run, which comes before a GPU serves, gives all of
+    them by name.
 
     Args:
         engine: the runner's state.
@@ -162,7 +165,7 @@ def propose(
         input_batch: vLLM's `InputBatch`.
         attn_metadata: handed on.
         slot_mappings: handed on.
-        hidden_states: [T, hidden], in the rows' order in the target's forward.
+        last_hidden_states: [T, hidden], in the rows' order in the target's forward.
         aux_hidden_states: the same of some layers.
         rest: handed on.
         named: handed on; the width of the verification is replaced by the drafter's depth.
@@ -172,9 +175,10 @@ def propose(
     """
     before = (input_batch, attn_metadata, slot_mappings)
     if named.get("dummy_run"):
-        drafts: torch.Tensor = function(*before, hidden_states, aux_hidden_states, *rest, **named)
+        given = (*before, last_hidden_states, aux_hidden_states)
+        drafts: torch.Tensor = function(*given, *rest, **named)
         return drafts
-    hidden, *aux = _as_chain(engine, [hidden_states, *(aux_hidden_states or [])])
+    hidden, *aux = _as_chain(engine, [last_hidden_states, *(aux_hidden_states or [])])
     ACTIVE.clear()
     engine.step = None
     if named.get("num_speculative_tokens") is not None:

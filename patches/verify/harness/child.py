@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from . import engines, events, importing, l1, l2, plan, runners
+from . import engines, events, importing, inputs, l1, l2, plan, runners
 
 
 def main(folder: str, part: str) -> None:
@@ -23,8 +23,9 @@ def main(folder: str, part: str) -> None:
         _work(part)(job, Path(folder), part)
     # Whatever a target's code raises is the finding.
     except BaseException as failure:  # noqa: BLE001
-        traceback.print_exc()
-        events.emit("failed", part=part, reason=_reason(failure))
+        if not isinstance(failure, events.Unable):
+            traceback.print_exc()
+        events.emit("failed", part=part, reason=events.reason(failure))
     sys.stdout.flush()
     sys.stderr.flush()
 
@@ -32,6 +33,7 @@ def main(folder: str, part: str) -> None:
 def _work(part: str) -> Callable[[dict[str, Any], Path, str], object]:
     parts: dict[str, Callable[[dict[str, Any], Path, str], object]] = {
         plan.IMPORTS: _imports,
+        plan.INPUTS: inputs.run,
         "L1": l1.run,
         "L2": l2.run,
     }
@@ -43,10 +45,3 @@ def _imports(job: dict[str, Any], folder: Path, part: str) -> None:
     whole = importing.run(job, folder, part)
     if whole and set(job["levels"]) & set(plan.ENGINE_LEVELS):
         runners.settled(job, folder)
-
-
-def _reason(failure: BaseException) -> str:
-    """The innermost cause that says something, in one line."""
-    words = str(failure).strip() or type(failure).__name__
-    line = next((line.strip() for line in words.splitlines() if line.strip()), words)
-    return f"{type(failure).__name__}: {line}"[:500]

@@ -24,6 +24,8 @@ def main(folder: str) -> None:
     known = partial(runners.known, json.loads((Path(folder) / "job.json").read_text()))
     for name, variables in plan.parts(known(Path(folder)), partial(known, Path(folder))):
         _run(folder, descriptor, name, variables)
+        if (Path(folder) / plan.REFUSED).exists():
+            break
     events.emit("end")
 
 

@@ -56,7 +56,7 @@ def run(job: Job, folder: Path, part: str) -> None:
         return
     (case,) = (case for case in every if case.name == part)
     if not truth.tokens and case.role != "plain":
-        raise RuntimeError("there is nothing to compare with: decoding without speculation failed")
+        raise events.Unable("there is nothing to compare with: decoding without speculation failed")
     host = started(job, case)
     first(job, truth, host)
     if case.role in ("chain", "width1", "tree"):
@@ -76,6 +76,9 @@ def together(job: Job, truth: Truth, cases: list[Case]) -> None:
                 return
             continue
         if _attempt(case, lambda host=host: first(job, truth, host)) is None:
+            if case.role == "plain":
+                # There is nothing that the others could be compared with.
+                return
             continue
         hosts.append(host)
     timed = [host for host in hosts if host.case.role in ("chain", "width1", "tree")]
@@ -95,9 +98,9 @@ def _attempt(case: Case, action: Any) -> Any:
         return action()
     # Whatever a target's engine raises is the finding.
     except Exception as failure:  # noqa: BLE001
-        traceback.print_exc()
-        words = str(failure).strip() or type(failure).__name__
-        events.emit("failed", part=case.name, reason=f"{type(failure).__name__}: {words}"[:500])
+        if not isinstance(failure, events.Unable):
+            traceback.print_exc()
+        events.emit("failed", part=case.name, reason=events.reason(failure))
         return None
 
 
@@ -121,7 +124,6 @@ def plainly(job: Job, truth: Truth, host: Host) -> None:
     truth.tokens = host.generate(truth.prompts, job["tokens"])
     gaps = host.call(worker.seen, "gaps")
     host.call(worker.ask, gaps=None)
-    truth.save()
     found = []
     for prompt, tokens in zip(truth.prompts, truth.tokens, strict=True):
         texts = (tuple(prompt + tokens[:kept]) for kept in range(len(tokens)))
@@ -135,6 +137,7 @@ def plainly(job: Job, truth: Truth, host: Host) -> None:
         dtype=str(config.model_config.dtype).removeprefix("torch."),
         model=config.model_config.model,
     )
+    truth.save()
     _again(job, truth, host)
 
 

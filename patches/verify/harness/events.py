@@ -14,6 +14,17 @@ ALIVE_EVERY_SECONDS = 5.0
 _LOCK = threading.Lock()
 
 
+class Unable(RuntimeError):
+    """The harness cannot go on, and the message says all that there is to say."""
+
+
+def reason(failure: BaseException) -> str:
+    """What was raised, in one line."""
+    words = str(failure).strip() or type(failure).__name__
+    line = next((line.strip() for line in words.splitlines() if line.strip()), words)
+    return (line if isinstance(failure, Unable) else f"{type(failure).__name__}: {line}")[:500]
+
+
 def claim_stdout() -> int:
     """Keep stdout for events alone; whatever is printed goes to stderr. Returns its descriptor."""
     descriptor = os.dup(1)

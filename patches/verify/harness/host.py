@@ -6,7 +6,7 @@ import gc
 import time
 from typing import Any
 
-from . import worker
+from . import events, worker
 from .plan import Case
 
 # Changes nothing and makes a request one that cannot take a tree: something reads its prefix.
@@ -20,7 +20,7 @@ class Host:
         """Start it.
 
         Raises:
-            RuntimeError: it works with another model runner.
+            Unable: it works with another model runner.
         """
         from vllm import LLM
 
@@ -35,7 +35,7 @@ class Host:
         self._time_steps()
         works = self.call(worker.install)
         if works != runner:
-            raise RuntimeError(f"expected the {runner} model runner, vLLM took the {works} one")
+            raise events.Unable(f"expected the {runner} model runner, vLLM took the {works} one")
 
     def call(self, function: Any, *args: Any, **named: Any) -> Any:
         """Run a function in the worker of the first rank."""

@@ -14,6 +14,9 @@ ENGINE_LEVELS = ("L3", "L4", "L5")
 # One process for engines that live side by side, so that their steps can be timed in turns.
 TOGETHER = "engines"
 IMPORTS = "imports"
+INPUTS = "inputs"
+# The mark in the folder that ends a verification before anything was run.
+REFUSED = "refused"
 ROUNDS = 12
 # Under Triton's interpreter times mean nothing, and a step takes a second.
 INTERPRETED_ROUNDS = 2
@@ -52,10 +55,13 @@ def parts(job: Job, known: Callable[[], Job]) -> Iterator[tuple[str, dict[str, s
         job: what was asked for.
         known: gives the job again, once the process that imports has asked vLLM for its runner.
     """
+    engines = bool(set(job["levels"]) & set(ENGINE_LEVELS))
+    if engines and (job["model"] is not None or job["prompts"] is not None):
+        # A name that is wrong is better said now than in some minutes.
+        yield INPUTS, {}
     for level in ("L1", "L2"):
         if level in job["levels"]:
             yield level, _units(level)
-    engines = bool(set(job["levels"]) & set(ENGINE_LEVELS))
     if engines and job["model"] is None:
         # Importing is the first thing that its process does.
         yield TOGETHER, variables(job)
@@ -97,6 +103,8 @@ def variables(job: Job) -> dict[str, str]:
         "VLLM_NO_USAGE_STATS": "1",
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",
         "VLLM_LOGGING_LEVEL": "WARNING",
+        # What the runtime demands before it leaves out parts of itself.
+        "DDTREE_CONTROLS": "1",
     }
     if job["runner"] is not None:
         found[RUNNER] = RUNNERS[job["runner"]]
@@ -115,7 +123,7 @@ def interpreted(job: Job) -> bool:
 
 def chain(job: Job, folder: Path) -> dict[str, Any]:
     """What of the stock chain's engine decides which runner vLLM takes."""
-    target, drafter = _models(job, folder)
+    target, drafter = models(job, folder)
     depth = job["depth"] or depth_of(job["method"], drafter)
     found = {"model": target, "speculative_config": speculation(job["method"], drafter, depth)}
     return {**found, "dtype": job["dtype"], **job["engine"]}
@@ -130,7 +138,7 @@ def cases(job: Job, folder: Path, lengths: list[int], *, gpu: bool) -> list[Case
         lengths: tokens of each prompt.
         gpu: whether the target runs on one.
     """
-    target, drafter = _models(job, folder)
+    target, drafter = models(job, folder)
     depth = job["depth"] or depth_of(job["method"], drafter)
     most = max(job["budgets"], default=depth)
     common = _common(job, target, lengths, most, gpu=gpu)
@@ -152,7 +160,7 @@ def cases(job: Job, folder: Path, lengths: list[int], *, gpu: bool) -> list[Case
     return made
 
 
-def _models(job: Job, folder: Path) -> tuple[str, str | None]:
+def models(job: Job, folder: Path) -> tuple[str, str | None]:
     """Target and drafter: the user's, or those that were sent along."""
     models = folder / "models"
     if job["model"] is not None:

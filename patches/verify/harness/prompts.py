@@ -42,7 +42,7 @@ def of(job: dict[str, Any]) -> list[list[int]]:
         given = [{"text": text} for text in TEXTS]
     else:
         events.emit("prompts", about=f"{len(given)} given prompts")
-    encode = _encoder(job["model"]) if any("text" in one for one in given) else None
+    encode = _encoder(job) if any("text" in one for one in given) else None
     found = [
         one["tokens"] if encode is None or "tokens" in one else encode(one["text"]) for one in given
     ]
@@ -51,7 +51,10 @@ def of(job: dict[str, Any]) -> list[list[int]]:
     return found
 
 
-def _encoder(model: str) -> Any:
+def _encoder(job: dict[str, Any]) -> Any:
     from transformers import AutoTokenizer
 
-    return AutoTokenizer.from_pretrained(model).encode
+    engine = job["engine"]
+    named = engine.get("tokenizer") or job["model"]
+    trusted = bool(engine.get("trust_remote_code"))
+    return AutoTokenizer.from_pretrained(named, trust_remote_code=trusted).encode

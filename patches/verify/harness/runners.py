@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from . import plan
+from . import events, plan
 
 Job = dict[str, Any]
 
@@ -57,14 +57,14 @@ def refuse_without_triton(job: Job) -> None:
     """Say why the V2 runner cannot work here, before vLLM says it in another way.
 
     Raises:
-        RuntimeError: the V2 runner was asked for, and Triton is not installed.
+        Unable: the V2 runner was asked for, and Triton is not installed.
     """
     if job["runner"] != "v2":
         return
     try:
         import triton
     except ImportError as error:
-        raise RuntimeError(f"{plan.NO_TRITON} ({error})") from None
+        raise events.Unable(f"{plan.NO_TRITON} ({error})") from None
     del triton
 
 

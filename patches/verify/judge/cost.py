@@ -102,7 +102,13 @@ def _cost(one: Ended, chain: Ended, evidence: Evidence, *, interleaved: bool) ->
 
 
 def pays(
-    found: Sequence[Cost], outcome: Outcome, evidence: Evidence, where: str, limits: str
+    found: Sequence[Cost],
+    outcome: Outcome,
+    evidence: Evidence,
+    where: str,
+    limits: str,
+    *,
+    wrong: bool,
 ) -> tuple[Pays, str]:
     """Whether a tree pays, and the sentence that says so.
 
@@ -112,19 +118,20 @@ def pays(
         evidence: what was sent.
         where: model and device, as a reader knows them.
         limits: what was not measured; empty if nothing has to be said.
+        wrong: whether the output of an engine with trees is not greedy decoding.
     """
     trees = [cost for cost in found if cost.name.startswith("tree")]
-    if outcome != Outcome.FAILED and evidence.runner is not None and evidence.runner.interpreted:
+    if wrong:
+        return (
+            Pays.NO,
+            "A tree does not pay here: its output is not greedy decoding, whatever its speed.",
+        )
+    if evidence.runner is not None and evidence.runner.interpreted:
         return Pays.NOT_MEASURED, (
             "Whether a tree pays was not measured: Triton's interpreter ran the model runner's "
             "kernels, and its times say nothing of a GPU's."
         )
     gpu = evidence.facts is not None and evidence.facts.cuda
-    if outcome == Outcome.FAILED:
-        return (
-            Pays.NO,
-            "A tree does not pay here: its output is not greedy decoding, whatever its speed.",
-        )
     if gpu and any(engine.eager for engine in evidence.engines):
         return Pays.NOT_MEASURED, (
             "Whether a tree pays was not measured: enforce_eager hides its cost on a GPU."
@@ -153,4 +160,7 @@ def _decided(best: Cost, number: int) -> tuple[Pays, str]:
 def _why_no_costs(evidence: Evidence) -> str:
     if "chain" in evidence.failures:
         return f"the stock chain does not run ({evidence.failures['chain']})"
+    dead = [reason for name, reason in evidence.failures.items() if name.startswith("tree")]
+    if dead:
+        return f"the engine with trees does not run ({dead[0]})"
     return f"there were fewer than {FEWEST} pairs of stretches"

@@ -19,24 +19,28 @@ CLAIMS = {
 
 
 def judged(
-    evidence: Evidence, wanted: Sequence[str], method: str | None, rule: Rule | None
+    evidence: Evidence,
+    wanted: Sequence[str],
+    method: str | None,
+    rule: Rule | None,
+    why: str = "no engine ran",
 ) -> tuple[Level, ...]:
-    """Every level, those that were not asked for as not run."""
+    """Every level, those that were not asked for as not run; `why` no engine ran, if none did."""
     return tuple(
-        _level(name, evidence, method, rule)
+        _level(name, evidence, method, rule, why)
         if name in wanted
         else Level(name, claim, Outcome.NOT_RUN, "not asked for", ())
         for name, claim in CLAIMS.items()
     )
 
 
-def _level(name: str, evidence: Evidence, method: str | None, rule: Rule | None) -> Level:
+def _level(name: str, evidence: Evidence, method: str | None, rule: Rule | None, why: str) -> Level:
     part = name if name in ("L1", "L2") else "engines"
     failure = evidence.failures.get(part, "")
     checks: tuple[Check, ...] = evidence.checks.get(name, ())
     if name not in ("L1", "L2"):
         if evidence.truth is None or rule is None:
-            return Level(name, CLAIMS[name], Outcome.NOT_RUN, "no engine ran", ())
+            return Level(name, CLAIMS[name], Outcome.NOT_RUN, why, ())
         if name == "L4":
             reason = stock.why_not(evidence, method)
             if reason:
@@ -48,6 +52,13 @@ def _level(name: str, evidence: Evidence, method: str | None, rule: Rule | None)
             checks = greedy.checks(evidence, evidence.truth, rule)
     if not checks or (failure and name in ("L1", "L2")):
         return Level(name, CLAIMS[name], Outcome.FAILED, failure or "nothing came back", checks)
-    wrong = [check for check in checks if check.outcome == Outcome.FAILED]
+    # What is wrong comes before what proves nothing.
+    wrong = sorted(
+        (check for check in checks if check.outcome == Outcome.FAILED), key=lambda one: one.vacuous
+    )
     outcome = Outcome.FAILED if wrong else Outcome.PASSED
-    return Level(name, CLAIMS[name], outcome, wrong[0].detail if wrong else "", checks)
+    reason = ""
+    if wrong:
+        name_, detail = wrong[0].name, wrong[0].detail
+        reason = f"{name_}: {detail}" if wrong[0].vacuous else detail
+    return Level(name, CLAIMS[name], outcome, reason, checks)

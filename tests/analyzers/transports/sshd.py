@@ -150,6 +150,9 @@ def serve(
     if private():
         inside = ["unshare", "--mount", "--propagation", "private", "sh", "-c", _PRIVATE, "sh"]
         command = [*inside, str(folder / "etc"), *command]
+    # Nothing is left of it when the tests are killed.
+    if setpriv := shutil.which("setpriv"):
+        command = [setpriv, "--pdeathsig", "KILL", *command]
     with (folder / "sshd.log").open("ab") as log:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True

@@ -120,8 +120,13 @@ def test_refusals_name_what_can_be_typed_here(far: Box) -> None:
     far.install.edit(mini.RUNNER, lambda text: text + "# mine\n")
     with pytest.raises(ConflictError, match="changed since ddtree wrote it") as refused:
         remote.revert(far.far, far.options)
+    assert refused.value.hint.startswith("ssh user@box ")
+    assert str(far.install.root / "env") in refused.value.hint
     named = str(far.install.root / "env")
-    assert refused.value.hint == f"ddtree patch user@box --python {named} --status"
+    assert far.status().repair == (
+        refused.value.hint,
+        f"ddtree patch user@box --python {named} --revert",
+    )
 
 
 def test_an_anchor_that_moved_is_refused_here(far: Box) -> None:

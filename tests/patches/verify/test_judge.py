@@ -166,8 +166,10 @@ def test_everything_that_can_go_wrong_fails_its_level(name: str) -> None:
     assert outcome(report, wanted, check) == Outcome.FAILED
     assert report.verdict == Verdict.FAILED
     assert report.log == ("last words",)
-    if wanted == "L5":
-        assert (report.pays, "not greedy decoding" in report.sentence) == (Pays.NO, True)
+    words = ("pass", "too many", "no tokens", "goes wrong", "something else")
+    wrong = any(tokens in name for tokens in words)
+    assert ("not greedy decoding" in report.sentence) == wrong
+    assert wrong is False or report.pays == Pays.NO
 
 
 def test_controls_that_were_not_tried_fail() -> None:

@@ -33,8 +33,8 @@ def test_the_tiny_model_is_the_default() -> None:
         ({"method": "eagle"}, "for a --model of your own"),
         ({"model": "m"}, "a --model without a --drafter"),
         ({"model": "m", "method": "eagle3"}, "without a --drafter for eagle3"),
-        ({"budgets": (0,)}, "--budget of"),
-        ({"budgets": (7, 129)}, "--budget of"),
+        ({"budgets": (0,)}, "--budget "),
+        ({"budgets": (7, 129)}, "--budget "),
         ({"tokens": 15}, "--tokens 15"),
     ],
 )
@@ -123,9 +123,11 @@ def test_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "has_gpu", lambda: False)
     assert list(parts(job())) == ["L1", "L2", "engines"]
     assert parts(job())["L2"]["TRITON_INTERPRET"] == "1"
+    # Only engines have controls, and only the harness allows them.
+    assert parts(job())["engines"]["DDTREE_CONTROLS"] == "1"
     assert list(parts(job(levels=("L1",)))) == ["L1", "imports"]
     own = job(model="m", drafter="d", levels=("L4",))
-    assert list(parts(own)) == ["imports", "plain", "chain", "width 1"]
+    assert list(parts(own)) == ["inputs", "imports", "plain", "chain", "width 1"]
     monkeypatch.setattr(plan, "has_gpu", lambda: True)
     assert "TRITON_INTERPRET" not in parts(job())["L2"]
 
@@ -139,12 +141,14 @@ def test_the_runner_is_the_one_that_was_asked_for_or_that_vllm_takes(
     for taken, told in (("v1", "0"), ("v2", "1")):
         found = parts(own, taken)
         assert plan.RUNNER not in found.pop("imports")
+        assert found.pop("inputs") == {}
         assert {one[plan.RUNNER] for one in found.values()} == {told}
     asked = parts({**own, "runner": "v2"}, "v1")
+    del asked["inputs"]
     assert {one[plan.RUNNER] for one in asked.values()} == {"1"}
     assert not any("TRITON_INTERPRET" in one for one in asked.values())
     # What vLLM could not even be asked cannot run.
-    assert list(parts(own, None)) == ["imports"]
+    assert list(parts(own, None)) == ["inputs", "imports"]
     monkeypatch.setattr(plan, "has_gpu", lambda: False)
     assert parts(job(runner="v2"))["engines"]["TRITON_INTERPRET"] == "1"
     assert "TRITON_INTERPRET" not in parts(job(runner="v1"))["engines"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ddtree.patches.errors import FarSideError
+from ddtree.patches.errors import FarSideError, Unserved
 from ddtree.patches.verify.harness import plan
 from ddtree.patches.verify.options import Options
 from ddtree.patches.verify.report import Pays, Verdict
@@ -22,7 +22,7 @@ def test_a_v2_runner_without_triton_is_an_error_that_names_the_other() -> None:
         judged([*events, {"kind": "failed", "part": "engines", "reason": reason}])
     assert caught.value.hint.endswith("--runner v1")
     unknown = {"kind": "failed", "part": "imports", "reason": "ValueError: no such model"}
-    with pytest.raises(FarSideError, match="no such model"):
+    with pytest.raises(Unserved, match="no such model"):
         judged([*events, unknown], Options(model="m", drafter="d"))
 
 
