@@ -16,21 +16,24 @@ class Active:
         masked: the step whose target forward runs, while its rows are trees.
         decided: the step whose tokens are being sampled, once its walk is done.
         capture: takes the drafter's candidates while it drafts.
+        depth: the drafter's, while a step's tokens are being sampled, trees or not.
     """
 
-    __slots__ = ("capture", "decided", "masked")
+    __slots__ = ("capture", "decided", "depth", "masked")
 
     def __init__(self) -> None:
         """Start with nothing in progress."""
         self.masked: Step | None = None
         self.decided: Step | None = None
         self.capture: Capture | None = None
+        self.depth: int | None = None
 
     def clear(self) -> None:
         """Forget a step; a drafter's forward must not see the target's tree."""
         self.masked = None
         self.decided = None
         self.capture = None
+        self.depth = None
 
 
 ACTIVE = Active()

@@ -30,6 +30,7 @@ class Engine:
         pending: trees that wait for their verification.
         step: the step in progress, from the preparation of its inputs to its drafts.
         layers: attention layers of the target by KV cache group; None before the first step.
+        changed_slots: of the requests that just came, those that a custom logits processor takes.
     """
 
     settings: Settings
@@ -40,6 +41,7 @@ class Engine:
     pending: Pending = field(default_factory=Pending)
     step: Step | None = None
     layers: list[dict[str, Any]] | None = None
+    changed_slots: set[int] = field(default_factory=set)
     _reasons: dict[str, str | None] = field(default_factory=dict)
 
     def reason(self, request: str) -> str | None:
@@ -51,6 +53,10 @@ class Engine:
     def judge(self, request: str, sampling: Any) -> None:
         """Decide whether a request that arrives with these `SamplingParams` takes trees."""
         self._reasons[request] = why_not(sampling)
+
+    def refuse(self, request: str, reason: str) -> None:
+        """Verify a request as a chain, for a reason that its `SamplingParams` do not tell."""
+        self._reasons[request] = self._reasons.get(request) or reason
 
     def forget(self, finished: set[str]) -> None:
         """Drop what is known of finished requests; their names may come again."""

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .config import Settings
+from .non_causal import target_has_no_backend
 from .update import is_known
 
 METHODS = ("ngram", "draft_model", "eagle", "eagle3", "mtp", "dflash", "custom_class")
@@ -148,7 +149,7 @@ SPECULATIVE_QUESTIONS: tuple[Question, ...] = (
             getattr(spec, "rejection_sample_method", "standard") not in ("standard", "strict")
         ),
         "this rejection method judges a chain",
-        'set "rejection_sample_method": "standard"',
+        'remove "rejection_sample_method"',
     ),
     (
         lambda spec: getattr(spec, "draft_sample_method", "greedy") != "greedy",
@@ -210,6 +211,18 @@ def check_runner(settings: Settings, runner: Any) -> None:
         raise Refused(
             "a full CUDA graph replays attention without the tree",
             """set --compilation-config '{"cudagraph_mode": "PIECEWISE"}'""",
+        )
+    if _quantises_in_attention(runner.compilation_config):
+        raise Refused(
+            "attention that is fused with quantisation writes quantised rows, and a tree's are not",
+            'set "pass_config": {"fuse_attn_quant": false} in --compilation-config',
+        )
+    method = runner.vllm_config.speculative_config.method
+    if runner.device.type != "cpu" and method == "dflash" and target_has_no_backend():
+        raise Refused(
+            "with DFlash, this release wants attention without a causal mask in the target's layers"
+            " too, which TRITON_ATTN does not offer here, and trees run beside no other backend",
+            "take another drafter (draft_model, ngram, eagle), or a newer vLLM",
         )
 
 
@@ -276,6 +289,12 @@ def check_layer(name: str, layer: Any) -> None:
     for holds, reason, remedy in LAYER_QUESTIONS:
         if holds(layer):
             raise Refused(f"attention layer {name}: {reason}", remedy)
+
+
+def _quantises_in_attention(compilation: Any) -> bool:
+    """Whether vLLM's compiler, which is mode 3, joins a layer's attention and what follows it."""
+    passes = getattr(compilation, "pass_config", None)
+    return getattr(compilation, "mode", 0) == 3 and bool(getattr(passes, "fuse_attn_quant", False))
 
 
 def _ask(questions: tuple[Question, ...], subject: Any) -> None:

@@ -8,9 +8,11 @@ import torch
 
 
 def to_device(
-    values: Sequence[int] | Sequence[bool], device: torch.device, dtype: torch.dtype = torch.int64
+    values: Sequence[int] | Sequence[bool] | Sequence[list[int]],
+    device: torch.device,
+    dtype: torch.dtype = torch.int64,
 ) -> torch.Tensor:
-    """The values as a tensor [len(values)] on the device.
+    """The values as a tensor on the device; lists have to be of one length.
 
     `torch.tensor(values, device=...)` copies from pageable memory, which makes the host wait for
     everything that a GPU has in its queue; a copy from pinned memory does not.

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from ddtree.patches.runtime import config as config_module
-from ddtree.patches.runtime import refusals
+from ddtree.patches.runtime import non_causal, refusals
 from ddtree.patches.runtime.budget import num_speculative_tokens
 from ddtree.patches.runtime.config import Settings, SettingsError, settings_of
 from ddtree.patches.runtime.refusals import Refused, check_config, check_layer, check_runner
+from tests.patches import releases
 
 
 def config(**changes: Any) -> SimpleNamespace:
@@ -194,14 +195,43 @@ def runner(**changes: Any) -> SimpleNamespace:
 
 
 def test_runners_are_refused_with_a_remedy() -> None:
-    """Asynchronous scheduling, other devices, and full CUDA graphs on them."""
+    """Asynchronous scheduling, fused attention, other devices, and full CUDA graphs on them."""
     check_runner(Settings(16), runner())
     with pytest.raises(Refused, match="--no-async-scheduling"):
         check_runner(Settings(16), runner(use_async_scheduling=True))
+    fused = {"compilation_config__pass_config": SimpleNamespace(fuse_attn_quant=True)}
+    check_runner(Settings(16), runner(compilation_config__mode=0, **fused))
+    with pytest.raises(Refused, match='"fuse_attn_quant": false'):
+        check_runner(Settings(16), runner(compilation_config__mode=3, **fused))
     with pytest.raises(Refused, match='"allow_untested_device": true'):
         check_runner(Settings(16), runner(device__type="cuda"))
     with pytest.raises(Refused, match="PIECEWISE"):
         check_runner(Settings(16, allow_untested_device=True), runner(device__type="cuda"))
+
+
+@pytest.mark.parametrize("version", ["0.20.1", "0.20.2", "0.21.0", "0.23.0", "0.24.0", "0.32.0"])
+def test_dflash_is_refused_where_its_target_has_no_backend(
+    monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    """By what the release's own files say; on a CPU, and with other drafters, nothing is asked."""
+    attention = releases.tree(version) / "vllm/v1/attention"
+    files = {
+        non_causal.SELECTOR: attention / "selector.py",
+        non_causal.TRITON: attention / "backends/triton_attn.py",
+    }
+    specs = {name: SimpleNamespace(origin=str(file)) for name, file in files.items()}
+    monkeypatch.setattr("importlib.util.find_spec", specs.__getitem__)
+    piecewise = SimpleNamespace(has_full_cudagraphs=lambda: False)
+    gpu = {"device__type": "cuda", "compilation_config__cudagraph_mode": piecewise}
+    settings = Settings(16, allow_untested_device=True)
+    check_runner(settings, runner())
+    drafter = {"vllm_config__speculative_config__method": "draft_model"}
+    check_runner(settings, runner(**gpu, **drafter))
+    if version.startswith("0.20."):
+        with pytest.raises(Refused, match=r"TRITON_ATTN does not offer.*take another drafter"):
+            check_runner(settings, runner(**gpu))
+    else:
+        check_runner(settings, runner(**gpu))
 
 
 def layer(**changes: Any) -> SimpleNamespace:

@@ -237,6 +237,27 @@ def test_requests_that_cannot_take_a_tree_are_chains(run_v2: Run, known: list[li
     assert counters["branches"] > 5
 
 
+def test_what_a_custom_logits_processor_changes_is_a_chain(
+    run_v2: Run, known: list[list[int]]
+) -> None:
+    """The request that it takes gets vLLM's own decision; the others keep their trees."""
+    common = {"max_tokens": TOKENS, "temperature": 0.0, "ignore_eos": True}
+    taken = {**common, "extra_args": {"second best": True}}
+    one = {"prompts": PROMPTS, "sampling": [taken, *[common] * (len(PROMPTS) - 1)]}
+    given: dict[str, Any] = {"logits_processors": ["processor:SecondBest"]}
+    plain = case(one, **given)
+    results = run_v2(
+        {"plain": plain, "tree": case(one, **given, **runs.dflash(), **runs.trees(24))}
+    )
+    truth = [runs.tokens(results[name]["passes"][0]) for name in ("plain", "tree")]
+    assert truth[1] == truth[0]
+    assert truth[0][0] != decoded(known)[0]
+    assert truth[0][1:] == decoded(known)[1:]
+    counters = results["tree"]["counters"]
+    assert set(counters["fallbacks"]) == {"logits processor"}
+    assert counters["branches"] > 5
+
+
 def test_few_blocks_and_the_longest_text(run_v2: Run, known: list[list[int]]) -> None:
     """Requests are preempted and come again; others run into the longest text that is allowed."""
     one = runs.greedy(PROMPTS, TOKENS)

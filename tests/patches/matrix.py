@@ -17,6 +17,7 @@ from ddtree.patches import perform
 from ddtree.patches.perform import Options
 from ddtree.patches.plan import Plan
 from ddtree.patches.runtime import refusals
+from ddtree.patches.runtime.non_causal import leaves_no_backend
 from tests.checkout import ROOT
 from tests.engine.environment import PINS
 
@@ -133,6 +134,11 @@ def reasons(outcome: Outcome, tree: Path) -> list[str]:
         elif names := [DRAFTERS[name] for name in DRAFTERS if name in has - _served(runner)]:
             drafted = f"{' and '.join(names)} on the {runner.upper()} runner"
             found.append(f"when the engine starts: {drafted}, which drafts without a model there")
+    attention = tree / "vllm/v1/attention"
+    files = (attention / "selector.py", attention / "backends/triton_attn.py")
+    if leaves_no_backend(*(file.read_bytes() for file in files)):
+        wanted = "for whose target the release wants what TRITON_ATTN does not offer there"
+        found.append(f"when the engine starts on a GPU: DFlash, {wanted}")
     return found
 
 

@@ -11,6 +11,7 @@ from ..capture import Capture
 from ..drafting import takes_tree, trees_of
 from ..engine import Engine
 from ..pending import Drafted
+from ..transfer import to_device
 from .ngram import trie_of
 
 Lists = list[list[int]]
@@ -47,9 +48,12 @@ def _from_logits(
     if all(takes):
         # What pads a tree is never walked, but it has to be a token of the vocabulary.
         return tree.tokens.clamp(min=0)
-    chains, nodes, counts = chain.tolist(), tree.tokens.tolist(), tree.count.tolist()
+    # One copy, because the host waits for it.
+    depth = chain.shape[1]
+    both = torch.cat([chain, tree.count[:, None], tree.tokens], dim=1)
     return [
-        nodes[line][: counts[line]] if tree else chains[line] for line, tree in enumerate(takes)
+        line[depth + 1 :][: line[depth]] if grown else line[:depth]
+        for line, grown in zip(both.tolist(), takes, strict=True)
     ]
 
 
@@ -120,9 +124,9 @@ def _packed(
     ]
     counts = [len(line) if grown else 0 for line, _, grown in lines]
     return Drafted(
-        torch.tensor(tokens, dtype=torch.int32, device=device),
-        torch.tensor(above, dtype=torch.int32, device=device),
-        torch.tensor(counts, dtype=torch.int32, device=device),
+        to_device(tokens, device, torch.int32),
+        to_device(above, device, torch.int32),
+        to_device(counts, device, torch.int32),
     )
 
 

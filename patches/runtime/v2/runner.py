@@ -23,8 +23,11 @@ from ..drafting import capture_for
 from ..engine import ATTRIBUTE, Engine, engine_of
 from ..prepare import begin
 from ..refusals import check_runner, check_sampler
+from . import processors
+from .chains import limited, shorten
 from .drafting import drafts_of
 from .draws import targets
+from .speculators import check_speculator
 
 Function = Callable[..., Any]
 
@@ -46,6 +49,7 @@ def init(function: Function, runner: Any, *args: Any, **named: Any) -> None:
     engine = Engine(settings, depth, Counters(runner.device), lambda _: None)
     setattr(runner, ATTRIBUTE, engine)
     speculator = runner.speculator
+    check_speculator(speculator)
     speculator.propose = functools.partial(propose, engine, speculator.propose)
 
 
@@ -67,21 +71,27 @@ def initialize_kv_cache(function: Function, runner: Any, *args: Any, **named: An
     sampler = runner.rejection_sampler
     check_sampler(sampler)
     setattr(sampler, ATTRIBUTE, engine)
-    # A request that takes no tree is verified over the whole width: its chain, then padding.
+    processors.watch(sampler.sampler, engine.changed_slots)
+    shorten(engine, runner.draft_tokens_handler)
+    # A request that takes no tree may be verified over the whole width: its chain, then padding.
     sampler.num_speculative_steps = engine.settings.budget
 
 
 def add_requests(function: Function, runner: Any, scheduler_output: Any) -> None:
-    """Before requests are added: forget who left, and judge who comes."""
+    """Around adding requests: forget who left, and judge who comes."""
     engine = engine_of(runner)
-    if engine is not None:
-        new = scheduler_output.scheduled_new_reqs
-        preempted = scheduler_output.preempted_req_ids or ()
-        engine.forget({*scheduler_output.finished_req_ids, *preempted})
-        engine.forget({request.req_id for request in new})
-        for request in new:
-            engine.judge(request.req_id, request.sampling_params)
+    if engine is None:
+        function(runner, scheduler_output)
+        return
+    new = scheduler_output.scheduled_new_reqs
+    preempted = scheduler_output.preempted_req_ids or ()
+    engine.forget({*scheduler_output.finished_req_ids, *preempted})
+    engine.forget({request.req_id for request in new})
+    for request in new:
+        engine.judge(request.req_id, request.sampling_params)
     function(runner, scheduler_output)
+    slots = runner.req_states.req_id_to_index
+    processors.judge(engine, [request.req_id for request in new], slots)
 
 
 def prepare_attn(function: Function, runner: Any, input_batch: Any) -> Any:
@@ -108,26 +118,29 @@ def sample(
 ) -> Any:
     """Before the rejection sampler: walk, commit, and put the accepted path first."""
     engine = engine_of(sampler)
-    step = engine.step if engine is not None else None
-    if engine is None or step is None or step.slots is None:
+    if engine is None:
         return function(sampler, logits, input_batch, *rest)
-    ACTIVE.clear()
-    tokens = targets(sampler.sampler, logits, input_batch)
-    logits = accept(engine, step, logits, tokens, step.slots.__getitem__)
-    write_drafts(step, logits.shape[-1])
-    ACTIVE.decided = step
+    step = engine.step
+    if step is not None and step.slots is not None:
+        ACTIVE.clear()
+        tokens = targets(sampler.sampler, logits, input_batch)
+        logits = accept(engine, step, logits, tokens, step.slots.__getitem__)
+        write_drafts(step, logits.shape[-1])
+        ACTIVE.decided = step
+    ACTIVE.depth = engine.depth
     try:
         return function(sampler, logits, input_batch, *rest)
     finally:
-        ACTIVE.decided = None
+        ACTIVE.decided = ACTIVE.depth = None
 
 
 def rejection_sample(function: Function, *args: Any, **named: Any) -> Any:
-    """After accept-or-reject: what the walk decided, also above temperature 0.
+    """After accept-or-reject: what the walk decided, also above temperature 0; no chain's padding.
 
     The sampler may hand its requests over in several parts, one after another.
     """
     sampled, num_sampled = function(*args, **named)
+    num_sampled = limited(num_sampled, ACTIVE.depth)
     step = ACTIVE.decided
     if step is None or step.is_walked is None:
         return sampled, num_sampled
@@ -204,7 +217,7 @@ def sample_draft(
     if capture is None:
         return function(speculator, hidden_states, *rest, **named)
     if hasattr(speculator, "compute_draft_logits"):
-        # Position, request, temperature, seed, step and cache come first (since 0.31.0).
+        # Position, request, temperature, seed, step and cache come first (since 0.32.0).
         module = named.get("spec_step_idx", rest[6] if len(rest) > 6 else 0)
         logits = speculator.compute_draft_logits(hidden_states, module)
     else:
