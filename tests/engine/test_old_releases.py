@@ -27,6 +27,8 @@ VARIABLES = {
     # The worker is a process of its own, which is asked for its counters.
     "VLLM_ALLOW_INSECURE_SERIALIZATION": "1",
 }
+# Of the oracle, by its configuration; its trees have 20 nodes.
+DEPTH = 4
 NGRAM = {
     "speculative_config": {
         "method": "ngram",
@@ -111,11 +113,15 @@ def test_drafters(release: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("release", ["0.22.1", "0.23.0"])
 def test_oracle_trees(release: str, tmp_path: Path) -> None:
-    """Random trees over two passes, in both layouts of a cache that attention itself writes."""
+    """Random trees over two passes, in both layouts of a cache that attention itself writes.
+
+    The trees are wider than what the drafter says that it drafts, which is what vLLM reserves by
+    itself.
+    """
     passes = [runs.greedy(PROMPTS, 160), runs.continued("plain", len(PROMPTS), 100, 60)]
     cases = {
         "plain": PLAIN,
-        "oracle": with_oracle(20, *passes),
+        "oracle": with_oracle(20, *passes, **runs.oracle_drafter(DEPTH)),
         "blind": with_oracle(20, trees={"without": ["mask"]}),
     }
     results = patched_and_run(release, tmp_path, cases)
@@ -127,4 +133,5 @@ def test_oracle_trees(release: str, tmp_path: Path) -> None:
     counters = results["oracle"]["counters"]
     assert counters["branches"] > 250
     assert counters["fallbacks"] == {}
+    assert counters["rows"] > 2 * DEPTH * counters["requests"]
     assert counters["acceptance_length"] > counters["acceptance_length_chain"] + 0.5

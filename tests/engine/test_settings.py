@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ddtree.patches.runtime import config as config_module
-from ddtree.patches.runtime import non_causal
+from ddtree.patches.runtime import non_causal, refusals
 from ddtree.patches.runtime.budget import num_speculative_tokens
 from ddtree.patches.runtime.config import Settings, SettingsError, settings_of
 from ddtree.patches.runtime.refusals import Refused, check_config, check_layer, check_runner
@@ -167,6 +167,19 @@ def test_configurations_are_refused_with_a_remedy(change: dict[str, Any], words:
     with pytest.raises(Refused, match="to start, ") as raised:
         check_config(Settings(16), config(**change))
     assert words in str(raised.value)
+
+
+@pytest.mark.parametrize("method", ["ngram", "custom_class"])
+def test_what_drafts_without_a_model_is_refused_on_the_v2_runner(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the V2 runner is hooked, the refusal is the drafter's, and names the other runner."""
+    monkeypatch.setattr(refusals, "is_hooked", lambda module: module == refusals.V2_RUNNER)
+    check_config(Settings(16), config(use_v2_model_runner=True))
+    check_config(Settings(16), config(speculative_config__method=method))
+    asked = config(use_v2_model_runner=True, speculative_config__method=method)
+    with pytest.raises(Refused, match=r"drafts without a model.*VLLM_USE_V2_MODEL_RUNNER=0"):
+        check_config(Settings(16), asked)
 
 
 def runner(**changes: Any) -> SimpleNamespace:

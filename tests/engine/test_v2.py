@@ -276,6 +276,14 @@ def test_few_blocks_and_the_longest_text(run_v2: Run, known: list[list[int]]) ->
     assert min(map(len, runs.tokens(results["plain"]["passes"][0]))) < TOKENS
 
 
+def test_ngram_is_refused(run_v2: Run) -> None:
+    """It drafts without a model on this runner; the start says so, and which runner helps."""
+    drafter = {"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_max": 3}
+    one = case(runs.greedy(PROMPTS, 4), speculative_config=drafter, **runs.trees(16))
+    with pytest.raises(RuntimeError, match=r"drafts without a model.*VLLM_USE_V2_MODEL_RUNNER=0"):
+        run_v2({"ngram": one})
+
+
 def test_patched_and_not_configured_is_stock(run_v2: Run, known: list[list[int]]) -> None:
     """Without settings, drafts are the drafter's own, and nothing of the runtime is at work."""
     one = runs.greedy(PROMPTS, 20)
