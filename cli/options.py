@@ -124,7 +124,12 @@ AcceptNewOption = Annotated[
     ),
 ]
 SudoOption = Annotated[
-    bool, typer.Option("--sudo", help="Run as root there, through sudo -n.", show_default=False)
+    bool,
+    typer.Option(
+        "--sudo",
+        help="Run as root there, through sudo -n; of a container, run what enters it as root here.",
+        show_default=False,
+    ),
 ]
 TimeoutOption = Annotated[
     float | None,
@@ -132,6 +137,7 @@ TimeoutOption = Annotated[
         "--timeout",
         metavar="SECONDS",
         min=0.1,
+        max=86400,
         help="How long another machine may take in all.",
         show_default=False,
     ),

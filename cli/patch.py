@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -108,9 +108,10 @@ def patch(
     chosen = _chosen([name for name, given in flags.items() if given])
     _refuse_vain(chosen, plan=plan, check_imports=check_imports)
     ask = chosen in ("apply", "revert") and not yes
-    agree = _asking(chosen, format_, target, python) if ask else _agreed
-    options = Options(target, python, force=force, imports=check_imports, plan_id=plan, agree=agree)
     far = far_of(target, python, transport, accept_new, sudo, timeout, ssh_config)
+    which = _named(target, python) if far is None else far.words
+    agree = _asking(chosen, format_, which) if ask else _agreed
+    options = Options(target, python, force=force, imports=check_imports, plan_id=plan, agree=agree)
     outcome = _run(chosen, options, bundle) if far is None else _sent(chosen, far, options, bundle)
     emit(render(outcome, format_))
     raise typer.Exit(exit_code(outcome))
@@ -178,15 +179,19 @@ def _agreed(_: Plan | Status) -> None:
     """Nobody is asked."""
 
 
+def _named(target: str | None, python: Path | None) -> tuple[str, ...]:
+    """How an install of this machine is named on the command line."""
+    return (*([target] if target else []), *(["--python", str(python)] if python else []))
+
+
 def _asking(
-    chosen: str, format_: TextFormat, target: str | None, python: Path | None
+    chosen: str, format_: TextFormat, which: Sequence[str]
 ) -> Callable[[Plan | Status], None]:
     """A function that shows what is about to happen, and asks.
 
     Raises:
         UsageError: there is nobody to ask; or, from the function, the answer is no.
     """
-    which = [*([target] if target else []), *(["--python", str(python)] if python else [])]
     command = shlex.join(["ddtree", "patch", *which, f"--{chosen}"])
     if format_ != TextFormat.TERMINAL or not _somebody():
         raise UsageError(

@@ -69,12 +69,9 @@ def _parsed(file: str, data: bytes) -> cst.Module:
     if MARK in data:
         raise unsafe(file, "it already holds hooks of ddtree")
     try:
-        module = cst.parse_module(data)
+        return cst.parse_module(data)
     except (cst.ParserSyntaxError, UnicodeDecodeError, SyntaxError) as error:
         raise unsafe(file, f"it cannot be parsed: {str(error).splitlines()[0]}") from error
-    if module.bytes != data:
-        raise unsafe(file, "it would not come back byte for byte when written unchanged")
-    return module
 
 
 def _matches(nodes: Sequence[cst.CSTNode], names: list[str]) -> Iterator[cst.FunctionDef]:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 
 
-def patch(target: str | Path, *words: str, python: str | None = None) -> str:
+def patch(target: str | Path, *words: str, named: Sequence[str] = ()) -> str:
     """`ddtree patch` for a target, ready to be pasted into a shell.
 
     Args:
         target: what the user named.
         words: the options.
-        python: what names the environment, where the target is another machine.
+        named: options that belong to the name, where the target is another machine.
     """
-    named = ["--python", python] if python else []
     return shlex.join(["ddtree", "patch", str(target), *named, *words])
 
 

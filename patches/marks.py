@@ -73,7 +73,8 @@ def confine(file: str, old: bytes, new: bytes, hooks: int) -> None:
     """
     added = len(_DECORATOR_LINE.findall(new)), len(_GUARD_LINES.findall(new))
     if added != (hooks, 1) or unedited(new) != old:
-        raise unsafe(file, f"the edit would change more than {hooks} decorators and one import")
+        more = f"the edit would change more than {hooks} decorators and one import"
+        raise unsafe(file, f"{more}; all else has to stay, byte for byte")
     try:
         # All of it: that a `__future__` import has to come first is no matter of syntax.
         compile(new, file, "exec", dont_inherit=True)

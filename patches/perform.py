@@ -230,7 +230,7 @@ def left_alone(status: Status) -> Status:
         raise ConflictError(
             f"another ddtree patched this install (plan {status.plan_id})",
             expected="an unpatched install, or one that this ddtree patched",
-            hint=hints.patch(status.target, "--revert", python=status.python),
+            hint=hints.patch(status.target, "--revert", named=status.named),
         )
     return status
 
@@ -240,5 +240,5 @@ def refuse_another(planned: Plan, plan_id: str | None) -> None:
         raise ConflictError(
             f"the plan is {planned.id} now, not {plan_id}",
             expected="the plan that was shown, and not a byte of it changed",
-            hint=hints.patch(planned.target, python=planned.python),
+            hint=hints.patch(planned.target, named=planned.named),
         )

@@ -66,7 +66,7 @@ class Plan:
     Args:
         installed: the files that will lie beside vLLM, by path relative to the site.
         notes: sentences about what a reader should know before saying yes.
-        python: what names the environment, where the target is another machine.
+        named: options that belong to the name of the target, where that is another machine.
     """
 
     target: str
@@ -78,7 +78,7 @@ class Plan:
     edits: tuple[FileEdit, ...]
     installed: Mapping[str, bytes]
     notes: tuple[str, ...] = ()
-    python: str | None = None
+    named: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:

@@ -33,7 +33,7 @@ def reinstall(target: Target, python: Path | None = None) -> str:
     return shlex.join([*start, "--no-deps", wanted])
 
 
-def remove(place: Place, paths: Iterable[str]) -> str:
+def removal(place: Place, paths: Iterable[str]) -> str:
     """How what lies beside vLLM is removed, of which these paths are not as they were put there."""
     tops = sorted({path.partition("/")[0] for path in paths})
     return shlex.join(["rm", "-r", *(str(place.site / top) for top in tops)])

@@ -61,7 +61,7 @@ class Status:
         outdated: whether another ddtree, with another recipe or runtime, applied the patch.
         repair: commands that lead out of a state that is neither stock nor patched, in their order.
         notes: what was recovered or could not be checked.
-        python: what names the environment, where the target is another machine.
+        named: options that belong to the name of the target, where that is another machine.
     """
 
     target: str
@@ -76,7 +76,7 @@ class Status:
     foreign: tuple[str, ...]
     outdated: bool = False
     notes: tuple[str, ...] = ()
-    python: str | None = None
+    named: tuple[str, ...] = ()
     repair: tuple[str, ...] = ()
 
     @property
@@ -264,7 +264,7 @@ def _repair(
         return repair.reinstall(target, place.python), command
     left = [path for path in runtime if os.path.lexists(place.site / path)]
     if state == State.DAMAGED and left:
-        return repair.remove(place, left), command
+        return repair.removal(place, left), command
     return (command,)
 
 

@@ -26,6 +26,7 @@ MOST_BODY = 64 << 20
 MOST_DATA = 256 << 20
 # Compiled libraries of gigabytes are hashed meanwhile.
 PATIENCE_SECONDS = 120.0
+_HASTE_SECONDS = 1.0
 # How much longer the command there may take than anybody waits for it here.
 _GRACE_SECONDS = 30
 _NONE = MARK_NONE.replace("\\001", "\x01").encode()
@@ -71,6 +72,8 @@ def exchange(
     full = {**request, "python": python, "token": token, "seconds": int(patience) + _GRACE_SECONDS}
     running = transport.start(command(python, token, program.oldest), line(full, program))
     code: int | None = None
+    # A reply that was given up is not waited for; a change goes on to its end.
+    patience_left = None if request.get("finish") else _HASTE_SECONDS
     try:
         body, received = _Reader(running, token, place, python, patience, program).body()
     except _EndedError as ended:
@@ -78,7 +81,7 @@ def exchange(
         raise _silent(place, code, running.log(), ended.received) from None
     finally:
         if code is None:
-            running.close()
+            running.close(patience_left)
     return _opened(body, place, received)
 
 

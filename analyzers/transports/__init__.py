@@ -25,8 +25,12 @@ class Running(Protocol):
     def log(self) -> tuple[str, ...]:
         """The last lines of stderr so far."""
 
-    def close(self) -> int:
-        """End stdin, wait until the command has ended, and if need be end it; its exit code."""
+    def close(self, patience: float | None = None) -> int:
+        """End stdin, wait until the command has ended, and if need be end it; its exit code.
+
+        Args:
+            patience: seconds that it gets to end by itself; what is usual when None.
+        """
 
 
 class Transport(Protocol):

@@ -49,6 +49,6 @@ class ExplainedRunning:
         """See `Running`."""
         return self._running.log()
 
-    def close(self) -> int:
+    def close(self, patience: float | None = None) -> int:
         """See `Running`."""
-        return self._running.close()
+        return self._running.close(patience)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import collections
 import contextlib
 import os
 import queue
+import shlex
 import signal
 import subprocess
 import threading
@@ -19,6 +21,8 @@ from . import Running
 PATIENCE_SECONDS = 20.0
 LOG_LINES = 400
 MOST_BYTES = 1 << 16
+# What was started and not closed.
+_ALIVE: set[LocalRunning] = set()
 
 
 class LocalTransport:
@@ -37,8 +41,8 @@ class LocalTransport:
         except OSError as error:
             raise TargetError(
                 f"{command[0]} cannot be run: {error.strerror}",
-                expected="the interpreter of the target's environment",
-                hint="ddtree verify --python PATH",
+                expected="a program of this machine",
+                hint=f"command -v {shlex.quote(command[0])}",
             ) from error
         return LocalRunning(process, stdin)
 
@@ -60,6 +64,7 @@ class LocalRunning:
                 (_listen, (process.stderr, self._log)),
             )
         ]
+        _ALIVE.add(self)
         for thread in self._threads:
             thread.start()
 
@@ -74,20 +79,33 @@ class LocalRunning:
         """See `Running`."""
         return tuple(self._log)
 
-    def close(self) -> int:
+    def close(self, patience: float | None = None) -> int:
         """See `Running`."""
         assert self._process.stdin
         # It may have ended already; what was left in the buffer is nobody's then.
         with contextlib.suppress(OSError):
             self._process.stdin.close()
         try:
-            code = self._process.wait(PATIENCE_SECONDS)
+            code = self._process.wait(PATIENCE_SECONDS if patience is None else patience)
         except subprocess.TimeoutExpired:
-            os.killpg(self._process.pid, signal.SIGKILL)
+            self.kill()
             code = self._process.wait()
+        _ALIVE.discard(self)
         for thread in self._threads:
             thread.join(timeout=1.0)
         return code
+
+    def kill(self) -> None:
+        """End it and what it started, at once."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+
+@atexit.register
+def _end_all() -> None:
+    # An interrupt leaves the threads that would have closed them.
+    for running in list(_ALIVE):
+        running.kill()
 
 
 def _feed(stream: IO[bytes], data: bytes) -> None:

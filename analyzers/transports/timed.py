@@ -44,6 +44,6 @@ class _TimedRunning:
         """See `Running`."""
         return self._running.log()
 
-    def close(self) -> int:
+    def close(self, patience: float | None = None) -> int:
         """See `Running`."""
-        return self._running.close()
+        return self._running.close(patience)

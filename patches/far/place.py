@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ...analyzers.install.names import printable
 from ...analyzers.remote.reach import there
 from ...analyzers.transports.address import parse_address
@@ -28,4 +30,18 @@ def far_of(target: str, python: str | None, settings: Settings) -> Far:
         python,
         tuple(there(address)),
         settings.timeout,
+        tuple(_named(python, settings)),
+        settings.say,
     )
+
+
+def _named(python: str | None, settings: Settings) -> Iterator[str]:
+    """The options that lead to the same install once more."""
+    if python is not None:
+        yield from ("--python", python)
+    if settings.ssh_config is not None:
+        yield from ("--ssh-config", str(settings.ssh_config))
+    if settings.transport != Settings().transport:
+        yield from ("--transport", settings.transport)
+    if settings.sudo:
+        yield "--sudo"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -53,6 +53,10 @@ _ERRORS: dict[str, type[DdtreeError]] = {
 _Named = TypeVar("_Named", Plan, Status)
 
 
+def _silent(_: str) -> None:
+    """News that nobody wants to hear."""
+
+
 @dataclass(frozen=True, slots=True)
 class Far:
     """An install elsewhere.
@@ -61,8 +65,10 @@ class Far:
         place: the address, as the user wrote it.
         opener: opens a way there, for each command anew.
         python: what names the environment there, if the user said it.
+        named: options with which a command line of ddtree names it, beside the address.
         shell: the words that run a command there, to be shown before hints.
         patience: seconds until an answer has to be there; None for what is usual.
+        say: takes sentences that a user should see.
     """
 
     place: str
@@ -70,11 +76,13 @@ class Far:
     python: str | None = None
     shell: tuple[str, ...] = ()
     patience: float | None = None
+    named: tuple[str, ...] = ()
+    say: Callable[[str], None] = _silent
 
     @property
     def words(self) -> tuple[str, ...]:
         """How this install is named on a command line of ddtree."""
-        return (self.place, *(("--python", self.python) if self.python else ()))
+        return (self.place, *self.named)
 
 
 def plan(far: Far, options: Options) -> Outcome:
@@ -204,6 +212,10 @@ def _asked(
             said = _read(
                 far, exchange(transport, far.place, far.python, request, _PROGRAM, patience).head
             )
+    except KeyboardInterrupt:
+        if changes:
+            far.say(f"{_unknown(far, action)}; run: {_status(far)}")
+        raise
     except TargetError as error:
         if changes:
             raise _lost(far, action, error) from error
@@ -223,7 +235,7 @@ def _read(far: Far, head: Any) -> Said:
 
 def _named(far: Far, found: _Named) -> _Named:
     """With the names that the user knows it by."""
-    named = replace(found, target=far.place, python=far.python)
+    named = replace(found, target=far.place, named=far.named)
     if isinstance(named, Status):
         return replace(named, repair=tuple(_hint(far, command) for command in named.repair))
     return named
@@ -258,16 +270,24 @@ def _hint(far: Far, hint: str) -> str:
 
 def _lost(far: Far, action: str, error: TargetError) -> DdtreeError:
     return RecoveryPending(
-        f"{error.found}; whether the {action} on {far.place} was done is not known here",
+        f"{error.found}; {_unknown(far, action)}",
         expected="an answer; the install there is as it was or as it should be, or the next "
         "command makes it so",
-        hint=shlex.join(["ddtree", "patch", *far.words, "--status"]),
+        hint=_status(far),
     )
+
+
+def _unknown(far: Far, action: str) -> str:
+    return f"whether the {action} on {far.place} was done is not known here"
+
+
+def _status(far: Far) -> str:
+    return shlex.join(["ddtree", "patch", *far.words, "--status"])
 
 
 def _garbage(far: Far) -> DdtreeError:
     return FarSideError(
         f"{far.place} sent a reply that is not what was asked for",
         expected="the answer of the modules that were sent there",
-        hint=shlex.join(["ddtree", "patch", *far.words, "--status"]),
+        hint=_status(far),
     )

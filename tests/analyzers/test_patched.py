@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from packaging.version import Version
 
 from ddtree.analyzers.inspect import inspect_target
 from ddtree.analyzers.result import EnginePath, Evidence, Report, Stage, StageVerdict, Verdict
 from ddtree.patches import perform
 from ddtree.patches.perform import Options
 from tests.analyzers import patched, reports
-from tests.patches import releases
+from tests.patches import mini, releases
 
 TREE = dict.fromkeys(Stage, StageVerdict.TREE)
 WALK = f"{patched.RUNTIME}/kernels/tree/walk/vectorised.py"
@@ -55,15 +56,28 @@ def check_places(report: Report, site: Path) -> None:
             assert name in shown or shown.lstrip().startswith("@") or name.startswith("__"), call
 
 
-@pytest.mark.parametrize("version", releases.VERSIONS)
+# One for every shape of the hooked functions; all the others take minutes.
+SHAPES = ("0.20.1", "0.24.0", "0.27.1", "0.30.0", "0.33.0")
+EVERY = [
+    pytest.param(version, marks=() if version in SHAPES else pytest.mark.extended)
+    for version in releases.VERSIONS
+]
+
+
+@pytest.mark.parametrize("version", EVERY)
 def test_a_patched_release_verifies_a_tree(version: str, tmp_path: Path) -> None:
     place = patched.apply(version, tmp_path)
 
     report = reports.inspect(place)
 
-    assert v1(report) == v2(report) == TREE
+    # Before 0.24.0, nothing hooks into the V2 runner.
+    hooked = Path(mini.V2_RUNNER) in map(Path, patched.edited(place))
+    assert hooked == (Version(version) >= Version("0.24"))
+    assert v1(report) == TREE
+    assert (v2(report) == TREE) is hooked
     found = reports.by_path(report)
-    assert found[EnginePath.V1].verdict is found[EnginePath.V2].verdict is Verdict.TREE
+    assert found[EnginePath.V1].verdict is Verdict.TREE
+    assert found[EnginePath.V2].verdict is (Verdict.TREE if hooked else Verdict.LINEAR)
     assert report.verdict is Verdict.TREE
     check_places(report, place)
     assert report.install.modified == tuple(sorted(map(str, patched.edited(place))))

@@ -74,7 +74,9 @@ def test_the_command_of_a_plan_can_be_pasted(tmp_path: Path, server: Sshd, there
     assert (code, err) == (0, ""), err
     env = there.install.root / "env"
     (line,) = (line for line in out.splitlines() if line.startswith("run: "))
-    assert f"ddtree patch {server.user}@box --python {env} --apply --plan " in line
+    config = tmp_path / "near" / "config"
+    named = f"{server.user}@box --python {env} --ssh-config {config}"
+    assert f"ddtree patch {named} --apply --plan " in line
 
 
 def test_an_unknown_host_is_refused_before_anything(

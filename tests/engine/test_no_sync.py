@@ -14,6 +14,7 @@ import torch
 from ddtree.patches.runtime import attention
 from ddtree.patches.runtime.config import Settings
 from ddtree.patches.runtime.counters import Counters
+from ddtree.patches.runtime.drafting import NO_LOGITS
 from ddtree.patches.runtime.engine import ATTRIBUTE, Engine
 from ddtree.patches.runtime.v2 import runner as hooks
 
@@ -215,6 +216,30 @@ def test_a_dummy_run_is_left_to_vllm() -> None:
     assert first[:3] == ("batch", "attention", "slots")
     assert named == {"num_sampled": "ones", "dummy_run": True}
     assert steps.engine.pending.rounds == {}
+
+
+@pytest.mark.parametrize(("asked", "told"), [(0, 0), (BUDGET, DEPTH)], ids=["no drafts", "drafts"])
+def test_a_step_that_needs_no_drafts_gets_none(asked: int, told: int) -> None:
+    """The width becomes the drafter's depth, and 0 stays 0: the drafter only reads on."""
+    steps = Steps(lambda value: value)
+    seen: list[int] = []
+
+    def stock(*_: Any, num_speculative_tokens: int) -> torch.Tensor:
+        seen.append(num_speculative_tokens)
+        if num_speculative_tokens:
+            logits = random(1, REQUESTS * DEPTH, VOCABULARY)
+            model = SimpleNamespace(compute_logits=lambda _: logits)
+            hooks.sample_draft(steps.never, SimpleNamespace(model=model), logits, None)
+        return torch.full((REQUESTS, DEPTH), -1)
+
+    given = hooks.propose(
+        steps.engine, stock, SimpleNamespace(req_ids=steps.requests), None, None,
+        random(2, REQUESTS, 4), None, num_speculative_tokens=asked,
+    )  # fmt: skip
+    assert seen == [told]
+    assert given.shape == (REQUESTS, BUDGET)
+    assert bool(steps.engine.pending.rounds) is bool(asked)
+    assert NO_LOGITS not in steps.engine.counters.fallbacks
 
 
 @pytest.mark.parametrize(

@@ -165,11 +165,13 @@ def test_autoregressive_drafters(
 def test_triton_attention(run_v2: Run, known: list[list[int]]) -> None:
     """A GPU's attention backend and the project's own kernels, small enough for the interpreter.
 
-    Prompts come beside trees, a second pass reads blocks that trees wrote, and the change fails
-    where one of the kernels was not called.
+    The second prompt does not fit beside the first, so that most of it comes beside trees; a second
+    pass reads blocks that trees wrote. The change fails where one of the kernels was not called, a
+    layer of the target has another backend, or no prompt came beside trees.
     """
     passes = [runs.greedy(begun(known)[1::2], 16), runs.greedy(begun(known, 40)[1::2], 8)]
-    results = run_v2({"tree": with_oracle(known, 8, *passes, changes=("triton_attention",))})
+    given = {"changes": ("triton_attention",), "max_num_batched_tokens": 48}
+    results = run_v2({"tree": with_oracle(known, 8, *passes, **given)})
     first, second = (runs.tokens(one) for one in results["tree"]["passes"])
     assert first == decoded(known, tokens=16)[1::2]
     assert second == decoded(known, 40, 8)[1::2]

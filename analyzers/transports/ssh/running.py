@@ -52,10 +52,10 @@ class SshRunning:
         """See `Running`."""
         return tuple(self._log)
 
-    def close(self) -> int:
+    def close(self, patience: float | None = None) -> int:
         """See `Running`."""
         if self._code is None:
-            self._code = self._ended()
+            self._code = self._ended(PATIENCE_SECONDS if patience is None else patience)
             self._closed.set()
             for thread in self._threads:
                 thread.join(timeout=1.0)
@@ -90,10 +90,10 @@ class SshRunning:
         transport.join(1.0)
         return transport.is_alive()
 
-    def _ended(self) -> int:
+    def _ended(self, patience: float) -> int:
         with contextlib.suppress(*_BROKEN):
             self._channel.shutdown_write()
-        self._wait()
+        self._wait(patience)
         lost = (
             not self._channel.exit_status_ready() or not self._channel.get_transport().is_active()
         )
@@ -102,14 +102,15 @@ class SshRunning:
             self._channel.close()
         return LOST if lost and code == -1 else code
 
-    def _wait(self) -> None:
+    def _wait(self, patience: float) -> None:
         """Wait until the command has ended, and if need be end it."""
         # A host that is hung is not waited for as long as one that is busy.
-        if self._waited(min(_LAST_SECONDS, PATIENCE_SECONDS)) or not self._answers():
+        first = min(_LAST_SECONDS, patience)
+        if self._waited(first) or not self._answers(max(first, _POLL_SECONDS)):
             return
-        if not self._waited(PATIENCE_SECONDS):
+        if not self._waited(patience - first):
             self._kill()
-            self._waited(_LAST_SECONDS)
+            self._waited(first)
 
     def _waited(self, seconds: float) -> bool:
         """Whether the command ends by itself; what it still prints must not hold it up."""
@@ -122,14 +123,14 @@ class SshRunning:
                     self._channel.status_event.wait(0.05)
         return True
 
-    def _answers(self) -> bool:
+    def _answers(self, seconds: float) -> bool:
         """Whether the server is still there, as far as it answers a question about nothing."""
         transport = self._channel.get_transport()
         question = threading.Thread(
             target=_ask_nothing, args=(transport,), daemon=True, name="ddtree-answers"
         )
         question.start()
-        question.join(_LAST_SECONDS)
+        question.join(seconds)
         return not question.is_alive() and transport.is_active()
 
     def _kill(self) -> None:

@@ -41,7 +41,7 @@ def _plan(plan: Plan) -> dict[str, Any]:
     return {
         "id": plan.id,
         "target": plan.target,
-        "python": plan.python,
+        "named": list(plan.named),
         "location": plan.location,
         "distribution": plan.distribution,
         "version": plan.identity.version,
@@ -66,7 +66,7 @@ def _status(status: Status) -> dict[str, Any]:
         "state": status.state.value,
         "sentence": status.sentence,
         "target": status.target,
-        "python": status.python,
+        "named": list(status.named),
         "location": status.location,
         "version": status.version,
         "plan_id": status.plan_id,

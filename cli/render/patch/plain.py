@@ -53,7 +53,7 @@ def _lines(outcome: Outcome, whole: bool) -> Iterator[str]:
 
 def _next(plan: Plan) -> Iterator[str]:
     yield "nothing was written"
-    run = hints.patch(plan.target, "--apply", "--plan", plan.id, python=plan.python)
+    run = hints.patch(plan.target, "--apply", "--plan", plan.id, named=plan.named)
     yield f"run: {run}"
 
 

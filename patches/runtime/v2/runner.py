@@ -181,7 +181,8 @@ def propose(
         last_hidden_states: [T, hidden], in the rows' order in the target's forward.
         aux_hidden_states: the same of some layers.
         rest: handed on.
-        named: handed on; the width of the verification is replaced by the drafter's depth.
+        named: handed on; the width of the verification is replaced by the drafter's depth, except
+            for 0, by which a step says that nobody can use its drafts.
 
     Returns:
         [R, budget] tokens to verify, or the drafter's own in a dummy run.
@@ -194,7 +195,8 @@ def propose(
     hidden, *aux = _as_chain(engine, [last_hidden_states, *(aux_hidden_states or [])])
     ACTIVE.clear()
     engine.step = None
-    if named.get("num_speculative_tokens") is not None:
+    asked = named.get("num_speculative_tokens")
+    if asked:
         named["num_speculative_tokens"] = engine.depth
     capture = ACTIVE.capture = capture_for(engine)
     try:
@@ -202,6 +204,8 @@ def propose(
     finally:
         ACTIVE.capture = None
     engine.counters.log_now_and_then()
+    if asked == 0:
+        return torch.nn.functional.pad(chain, (0, engine.settings.budget - chain.shape[1]))
     return drafts_of(engine, chain, capture, input_batch.req_ids)
 
 

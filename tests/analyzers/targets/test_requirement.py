@@ -137,3 +137,14 @@ def test_nonsense_is_a_usage_error(text: str) -> None:
 def test_requirements_that_are_not_for_pip(text: str) -> None:
     with pytest.raises(TargetError):
         fetch(text, _quiet)
+
+
+@pytest.mark.parametrize("name", ["gpu-box", "box", "localhost"])
+def test_the_name_of_a_machine_is_told_to_no_index(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is refused before pip runs, with the address that is meant."""
+    monkeypatch.setattr(subprocess, "run", None)
+    with pytest.raises(UsageError) as caught:
+        fetch(name, lambda _: None)
+    assert caught.value.hint == f"ddtree inspect host ssh://{name}"

@@ -177,3 +177,28 @@ def test_only_members_of_the_session_are_ended() -> None:
         child.kill()
         child.wait()
     assert boot.members(child.pid) == []
+
+
+def test_what_was_not_closed_ends_with_us() -> None:
+    """An interrupt that leaves threads behind leaves no process behind."""
+    code = """
+import sys
+from ddtree.analyzers.transports.local import LocalTransport
+running = LocalTransport().start(["sleep", "600"], b"")
+print(running._process.pid, flush=True)
+sys.exit(130)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert done.returncode == 130
+    assert gone([int(done.stdout)])
+
+
+def test_a_caller_in_haste_waits_no_longer_than_it_says() -> None:
+    """What does not end by itself is killed."""
+    running = LocalTransport().start(["sleep", "600"], b"")
+    assert running.close(0.05) == -signal.SIGKILL

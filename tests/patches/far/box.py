@@ -53,7 +53,8 @@ def make(root: Path, opener: Opener = here) -> Box:
     prefix = root / "env"
     venv.create(prefix, symlinks=True)
     (site,) = prefix.glob("lib/python3*/site-packages")
-    far = Far("user@box", opener, str(prefix), ("ssh", "user@box"))
+    named = ("--python", str(prefix))
+    far = Far("user@box", opener, str(prefix), ("ssh", "user@box"), named=named)
     return Box(mini.make(root, site=site), far)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +15,8 @@ import pytest
 from ddtree.analyzers.errors import ConflictError, DdtreeError, TargetError, UsageError
 from ddtree.analyzers.remote import bundle
 from ddtree.analyzers.targets.resolve import open_target
+from ddtree.analyzers.transports import Transport
+from ddtree.analyzers.transports.local import LocalTransport
 from ddtree.patches import journal, perform
 from ddtree.patches.errors import AnchorError, FarSideError, RecoveryPending
 from ddtree.patches.far import message, remote
@@ -47,7 +51,7 @@ def test_the_plan_is_the_one_that_is_made_there(far: Box, state: Path) -> None:
     found = planned(far)
     assert found.diff == local.plan.diff
     assert found.id == local.plan.id
-    assert found == replace(local.plan, target="user@box", python=far.far.python)
+    assert found == replace(local.plan, target="user@box", named=far.far.named)
     assert far.snapshot() == before
     assert not state.exists()
 
@@ -188,6 +192,23 @@ def test_garbage_instead_of_a_reply(far: Box) -> None:
         remote.status(liar, far.options)
     with pytest.raises(RecoveryPending):
         remote._asked(liar, "revert", far.options)
+
+
+@pytest.mark.parametrize("action", ["apply", "plan"])
+def test_an_interrupted_change_says_what_is_not_known(far: Box, action: str) -> None:
+    """With the command that tells; nothing needs to be said where nothing was to be changed."""
+    said: list[str] = []
+
+    @contextmanager
+    def interrupted() -> Iterator[Transport]:
+        raise KeyboardInterrupt
+        yield LocalTransport()
+
+    stopped = replace(far.far, opener=interrupted, say=said.append)
+    with pytest.raises(KeyboardInterrupt):
+        remote._asked(stopped, action, far.options)
+    told = "whether the apply on user@box was done is not known here; run: ddtree patch user@box "
+    assert [line.startswith(told) for line in said] == [True] * (action == "apply")
 
 
 def test_what_is_sent_is_what_runs_here() -> None:

@@ -37,7 +37,7 @@ class Scripted:
     def log(self) -> tuple[str, ...]:
         return ("loading", "Traceback: something \x1b[31mbroke")
 
-    def close(self) -> int:
+    def close(self, patience: float | None = None) -> int:
         self.closed = True
         return self.code
 
