@@ -87,9 +87,19 @@ def generate(engine: Any, one: dict[str, Any]) -> list[dict[str, Any]]:
     from vllm import SamplingParams
 
     prompts = [{"prompt_token_ids": tokens} for tokens in one["prompts"]]
-    sampling = [SamplingParams(detokenize=False, **given) for given in one["sampling"]]
+    sampling = [SamplingParams(detokenize=False, **grammar(given)) for given in one["sampling"]]
     outputs = engine.generate(prompts, sampling, use_tqdm=False)
     return [described(output.outputs[0]) for output in outputs]
+
+
+def grammar(given: dict[str, Any]) -> dict[str, Any]:
+    """Sampling parameters whose `regex`, if any, is what vLLM takes for it."""
+    from vllm.sampling_params import StructuredOutputsParams
+
+    if "regex" not in given:
+        return given
+    rest = {name: value for name, value in given.items() if name != "regex"}
+    return {**rest, "structured_outputs": StructuredOutputsParams(regex=given["regex"])}
 
 
 def described(completion: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from . import drafters, interpreter, runs
+from . import drafters, grammar, interpreter, runs
 
 # The interpreter makes these the slowest tests of all.
 pytestmark = pytest.mark.extended
@@ -256,6 +256,34 @@ def test_what_a_custom_logits_processor_changes_is_a_chain(
     counters = results["tree"]["counters"]
     assert set(counters["fallbacks"]) == {"logits processor"}
     assert counters["branches"] > 5
+
+
+def test_a_grammar_follows_no_padding(run_v2: Run, known: list[list[int]], tmp_path: Path) -> None:
+    """One that allows every token would have to come back from more of them than it keeps."""
+    common = {"max_tokens": 24, "temperature": 0.0, "ignore_eos": True}
+    wide, narrow = ({**common, "regex": f"([a-{last}][a-z]){{200}}"} for last in "zh")
+    one = {"prompts": PROMPTS, "sampling": [wide, narrow, common, common]}
+    given: dict[str, Any] = {
+        "skip_tokenizer_init": False,
+        "tokenizer": grammar.tokenizer(tmp_path / "tokenizer"),
+        "structured_outputs_config": {"backend": "outlines"},
+    }
+    drafter = {**runs.dflash(), **runs.trees(24)}
+    results = run_v2(
+        {
+            "plain": case(one, changes=("torch_grammar",), **given),
+            "tree": case(one, changes=("torch_grammar",), **given, **drafter),
+            "ahead": case(one, changes=("torch_grammar", "asynchronous"), **given, **drafter),
+        }
+    )
+    truth = runs.tokens(results["plain"]["passes"][0])
+    assert truth[0] == decoded(known, tokens=24)[0]
+    assert truth[1] != decoded(known, tokens=24)[1]
+    for name in ("tree", "ahead"):
+        assert runs.tokens(results[name]["passes"][0]) == truth, name
+        counters = results[name]["counters"]
+        assert set(counters["fallbacks"]) == {"structured output"}
+        assert counters["branches"] > 3
 
 
 def test_few_blocks_and_the_longest_text(run_v2: Run, known: list[list[int]]) -> None:
