@@ -169,12 +169,15 @@ def test_triton_attention(run_v2: Run, known: list[list[int]]) -> None:
     pass reads blocks that trees wrote. The change fails where one of the kernels was not called, a
     layer of the target has another backend, or no prompt came beside trees.
     """
-    passes = [runs.greedy(begun(known)[1::2], 16), runs.greedy(begun(known, 40)[1::2], 8)]
-    given = {"changes": ("triton_attention",), "max_num_batched_tokens": 48}
+    passes = [runs.greedy(begun(known)[1::2], 28), runs.greedy(begun(known, 40)[1::2], 4)]
+    # The last block that is found is read again for the drafter, so that blocks are small.
+    given = {"changes": ("triton_attention",), "max_num_batched_tokens": 48, "block_size": 16}
     results = run_v2({"tree": with_oracle(known, 8, *passes, **given)})
     first, second = (runs.tokens(one) for one in results["tree"]["passes"])
-    assert first == decoded(known, tokens=16)[1::2]
-    assert second == decoded(known, 40, 8)[1::2]
+    assert first == decoded(known, tokens=28)[1::2]
+    assert second == decoded(known, 40, 4)[1::2]
+    # The shorter prompt ends in its second block, which trees went on to fill.
+    assert results["tree"]["metrics"]["vllm:prefix_cache_hits"] >= 2 * 32
     counters = results["tree"]["counters"]
     assert counters["branches"] > 3
     assert counters["fallbacks"] == {}
