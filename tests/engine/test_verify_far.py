@@ -60,7 +60,8 @@ def test_a_verification_elsewhere_passes(there: There, tmp_path: Path) -> None:
     """First it is refused, since nothing is patched; then it is the report of an install here."""
     code, out, err = verified.run("verify", *there.words, "--level", "L1")
     assert (code, out) == (4, "")
-    named = f"{there.server.user}@box --python {there.environment}"
+    config = tmp_path / "near" / "config"
+    named = f"{there.server.user}@box --python {there.environment} --ssh-config {config}"
     assert f"run: ddtree patch {named} --apply" in err
 
     verified.patch(there.environment, tmp_path / "work")
