@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import BinaryIO
 
 from ..result import Unreadable
-from ..targets.source import READ_LIMIT, FileInfo
+from ..targets.source import READ_LIMIT, FileInfo, read_each
 from .ask import Asked
 from .message import Answer, Facts
 
@@ -83,11 +83,7 @@ class RemoteSource:
 
     def read_many(self, paths: Iterable[str]) -> Iterator[tuple[str, bytes | OSError]]:
         """Each path with its bytes, or with the reason why there are none; in the given order."""
-        for path in paths:
-            try:
-                yield path, self.read(path)
-            except OSError as error:
-                yield path, error
+        return read_each(self.read, paths)
 
     def open(self, path: str) -> BinaryIO:
         """The bytes of one file as a stream.

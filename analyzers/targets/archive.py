@@ -14,7 +14,7 @@ from typing import BinaryIO
 from ..result import Unreadable
 from .damage import damage_is_oserror
 from .members import Member
-from .source import READ_LIMIT, FileInfo
+from .source import READ_LIMIT, FileInfo, read_each
 
 # Beyond this, hashing a member would mean to inflate a compiled library for nothing else.
 _DIGEST_LIMIT = 8 << 20
@@ -108,11 +108,7 @@ class ArchiveSource:
 
     def read_many(self, paths: Iterable[str]) -> Iterator[tuple[str, bytes | OSError]]:
         """Each path with its content, or with the reason why there is none; in the given order."""
-        for path in paths:
-            try:
-                yield path, self.read(path)
-            except OSError as error:
-                yield path, error
+        return read_each(self.read, paths)
 
     def open(self, path: str) -> BinaryIO:
         """The content of one file as a buffered stream, to be closed by the caller.

@@ -13,7 +13,7 @@ from typing import BinaryIO
 from ..install.names import printable
 from ..result import Unreadable
 from .local import open_regular, read_regular
-from .source import FileInfo
+from .source import FileInfo, read_each
 from .walk import Walk
 
 # Small pieces would wait for the interpreter lock of a busy scan once per piece.
@@ -65,11 +65,7 @@ class DirectorySource:
 
     def read_many(self, paths: Iterable[str]) -> Iterator[tuple[str, bytes | OSError]]:
         """Each path with its bytes, or with the reason why there are none; in the given order."""
-        for path in paths:
-            try:
-                yield path, self.read(path)
-            except OSError as error:
-                yield path, error
+        return read_each(self.read, paths)
 
     def open(self, path: str) -> BinaryIO:
         """The file, unbuffered, to be closed by the caller.

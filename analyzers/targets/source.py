@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, Protocol
 
@@ -28,6 +28,17 @@ class FileInfo:
     size: int
     # Changes when the content does: (mtime, ctime, inode) on disk, the CRC in an archive.
     stamp: str
+
+
+def read_each(
+    read: Callable[[str], bytes], paths: Iterable[str]
+) -> Iterator[tuple[str, bytes | OSError]]:
+    """`Source.read_many` of a source that gains nothing from reading several files at once."""
+    for path in paths:
+        try:
+            yield path, read(path)
+        except OSError as error:
+            yield path, error
 
 
 class Source(Protocol):
