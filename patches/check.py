@@ -101,7 +101,8 @@ def _asked(python: Path, place: Place, wanted: Mapping[str, Sequence[str]]) -> t
 
 
 def _probe() -> str:
-    # Through the loader: these modules may have come here without files.
+    # Through the loader: these modules may have come here without files. Typing knows no loader
+    # that gives texts, and all that load this package do.
     return str(probe.__loader__.get_source(probe.__name__))  # type: ignore[union-attr]
 
 

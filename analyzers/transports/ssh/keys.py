@@ -132,6 +132,7 @@ def _loaded(data: bytes, word: bytes | None) -> paramiko.PKey | None:
     try:
         opened = serialization.load_ssh_private_key(data, word)
     except ValueError:
+        # More kinds of keys come out of it than ssh knows; what is done with them refuses those.
         opened = serialization.load_pem_private_key(data, word)  # type: ignore[assignment]
     for kind, loader, form in (
         (RSAPrivateKey, paramiko.RSAKey, PrivateFormat.TraditionalOpenSSL),
