@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...analyzers.install.names import printable
-from ...analyzers.remote.reach import there
+from ...analyzers.remote.hints import there
 from ...analyzers.transports.address import parse_address
 from ...analyzers.transports.open import open_transport
 from ...analyzers.transports.settings import Settings
@@ -30,15 +30,13 @@ def far_of(target: str, python: str | None, settings: Settings) -> Far:
         python,
         tuple(there(address)),
         settings.timeout,
-        tuple(_named(python, settings)),
+        tuple(_options(settings)),
         settings.say,
     )
 
 
-def _named(python: str | None, settings: Settings) -> Iterator[str]:
-    """The options that lead to the same install once more."""
-    if python is not None:
-        yield from ("--python", python)
+def _options(settings: Settings) -> Iterator[str]:
+    """The options that lead to the same place once more."""
     if settings.ssh_config is not None:
         yield from ("--ssh-config", str(settings.ssh_config))
     if settings.transport != Settings().transport:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from ...analyzers.cache import build
 from ...analyzers.errors import ConflictError, DdtreeError, TargetError, UsageError
 from ...analyzers.install.names import printable
+from ...analyzers.remote import hints
 from ...analyzers.remote.ask import Opener
 from ...analyzers.remote.bundle import Program
 from ...analyzers.remote.exchange import PATIENCE_SECONDS, exchange
@@ -65,7 +66,7 @@ class Far:
         place: the address, as the user wrote it.
         opener: opens a way there, for each command anew.
         python: what names the environment there, if the user said it.
-        named: options with which a command line of ddtree names it, beside the address.
+        options: with these a command line of ddtree reaches it, beside the address.
         shell: the words that run a command there, to be shown before hints.
         patience: seconds until an answer has to be there; None for what is usual.
         say: takes sentences that a user should see.
@@ -76,8 +77,13 @@ class Far:
     python: str | None = None
     shell: tuple[str, ...] = ()
     patience: float | None = None
-    named: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
     say: Callable[[str], None] = _silent
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The options that belong to the address on a command line of ddtree."""
+        return (*(("--python", self.python) if self.python else ()), *self.options)
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -255,17 +261,7 @@ def _error(far: Far, said: Said) -> DdtreeError:
 
 def _hint(far: Far, hint: str) -> str:
     """A command of the other side as one that can be typed here."""
-    try:
-        words = shlex.split(hint)
-    except ValueError:
-        return printable(hint)
-    if words[:1] != ["ddtree"]:
-        return printable(shlex.join([*far.shell, hint]) if far.shell else hint)
-    # Options are the same; what stands before them names the install, as it is called there.
-    command = words[1:3] if words[1:2] == ["inspect"] else words[1:2]
-    options = [word for word in words[1 + len(command) :] if word.startswith("--")]
-    named = [word for word in options if word != "--python"]
-    return printable(shlex.join(["ddtree", *command, *far.words, *named]))
+    return printable(hints.local(hint, far.place, far.python, far.options, far.shell))
 
 
 def _lost(far: Far, action: str, error: TargetError) -> DdtreeError:

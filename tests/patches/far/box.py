@@ -53,8 +53,7 @@ def make(root: Path, opener: Opener = here) -> Box:
     prefix = root / "env"
     venv.create(prefix, symlinks=True)
     (site,) = prefix.glob("lib/python3*/site-packages")
-    named = ("--python", str(prefix))
-    far = Far("user@box", opener, str(prefix), ("ssh", "user@box"), named=named)
+    far = Far("user@box", opener, str(prefix), ("ssh", "user@box"))
     return Box(mini.make(root, site=site), far)
 
 
