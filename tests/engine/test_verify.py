@@ -58,7 +58,8 @@ def test_a_patched_vllm_passes_and_says_that_a_tree_does_not_pay(
     assert report["verdict"] == "passed"
     assert set(outcomes(report).values()) == {"passed"}
     every = [one for level in report["levels"] for one in level["checks"]]
-    assert {one["outcome"] for one in every} == {"passed"}
+    # By name, so that a failure tells which.
+    assert {one["name"]: one["outcome"] for one in every if one["outcome"] != "passed"} == {}
     assert len(report["imports"]) == 9
     lengths = {one["name"]: one["acceptance_length"] for one in report["engines"]}
     assert lengths["chain"] == lengths["width 1"] < lengths["tree 7"] < lengths["tree 32"]
