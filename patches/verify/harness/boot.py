@@ -57,9 +57,7 @@ def run(folder: Path, lifeline: IO[bytes]) -> int:
     unpack(received(lifeline), folder)
     for name in ("tmp", "work"):
         (folder / name).mkdir()
-    # An engine's children are not started with -I everywhere; without these they are the same.
-    environment = {name: value for name, value in os.environ.items() if name[:6] != "PYTHON"}
-    environment |= {"TMPDIR": str(folder / "tmp"), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = inherited() | {"TMPDIR": str(folder / "tmp"), "PYTHONDONTWRITEBYTECODE": "1"}
     child = subprocess.Popen(
         [sys.executable, "-I", "-B", "-c", START.format(str(folder))],
         stdin=subprocess.DEVNULL,
@@ -71,6 +69,20 @@ def run(folder: Path, lifeline: IO[bytes]) -> int:
         return watched(child, lifeline)
     finally:
         end(child)
+
+
+def inherited() -> dict[str, str]:
+    """The target's own environment, without what would change what is verified.
+
+    An engine's children are not started with -I everywhere; without Python's variables they are
+    the same. Whether Triton interprets kernels is said for each part of a verification: where an
+    engine inherits it, vLLM takes another model runner.
+    """
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("PYTHON") and name != "TRITON_INTERPRET"
+    }
 
 
 def received(lifeline: IO[bytes]) -> bytes:
