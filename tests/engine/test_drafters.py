@@ -15,6 +15,14 @@ Run = Callable[..., dict[str, Any]]
 PROMPTS = runs.prompts((5, 20, 33, 47, 64, 90, 31, 100), seed=3)
 PASS = runs.greedy(PROMPTS, 160)
 PLAIN = {"engine": runs.engine(), "passes": [PASS]}
+# Without its model, which each test makes.
+DRAFT_MODEL = {"method": "draft_model", "num_speculative_tokens": 4}
+NGRAM = {
+    "method": "ngram",
+    "num_speculative_tokens": 4,
+    "prompt_lookup_max": 3,
+    "prompt_lookup_min": 1,
+}
 
 
 def with_trees(drafter: dict[str, Any], budget: int, **config: Any) -> runs.Case:
@@ -56,13 +64,7 @@ def test_block_drafter(run: Run) -> None:
 
 def test_ngram(run: Run) -> None:
     """Several matches merged: never less than vLLM's single match, which is the first branch."""
-    drafter = {
-        "method": "ngram",
-        "num_speculative_tokens": 4,
-        "prompt_lookup_max": 3,
-        "prompt_lookup_min": 1,
-    }
-    ngram = {"speculative_config": drafter}
+    ngram = {"speculative_config": NGRAM}
     # Once its n-gram code is compiled, vLLM starts no second engine in the same process.
     results = {
         **run({"chain": {"engine": runs.engine(**ngram), "passes": [PASS]}}),
@@ -77,8 +79,7 @@ def test_ngram(run: Run) -> None:
 def test_draft_model(run: Run, python: Path, tmp_path: Path) -> None:
     """The chain of a noisy copy of the target, with the other candidates of each step as leaves."""
     noisy = drafters.perturbed(python, tmp_path / "noisy")
-    drafter = {"method": "draft_model", "model": noisy, "num_speculative_tokens": 4}
-    draft_model = {"speculative_config": drafter}
+    draft_model = {"speculative_config": {**DRAFT_MODEL, "model": noisy}}
     results = run(
         {
             "plain": PLAIN,
@@ -94,6 +95,29 @@ def test_draft_model(run: Run, python: Path, tmp_path: Path) -> None:
     chain = runs.acceptance(results["chain"])
     assert counters["acceptance_length"] > chain + 0.1
     assert counters["acceptance_length_chain"] == pytest.approx(chain, abs=0.15)
+
+
+def test_heads(run: Run, python: Path, tmp_path: Path) -> None:
+    """The chain of an EAGLE head, and of one that the target brings, with leaves beside it.
+
+    They draft from the target's hidden states, which come from the accepted path or fit nothing.
+    """
+    target, heads = drafters.heads(python, tmp_path / "heads")
+    cases = {"plain": {"engine": runs.engine(model=target), "passes": [PASS]}}
+    for name, config in heads.items():
+        drafter = {"model": target, "speculative_config": config}
+        cases[f"{name} chain"] = {"engine": runs.engine(**drafter), "passes": [PASS]}
+        cases[name] = with_trees(drafter, 12)
+    results = run(cases)
+    for name, result in results.items():
+        assert result["passes"] == results["plain"]["passes"], name
+    for name, shortest in (("eagle", 2.5), ("mtp", 1.5)):
+        chain, counters = runs.acceptance(results[f"{name} chain"]), results[name]["counters"]
+        assert chain > shortest, name
+        assert counters["acceptance_length_chain"] == pytest.approx(chain, abs=0.15), name
+        assert counters["acceptance_length"] > chain + 0.05, name
+        assert counters["branches"] > 20, name
+        assert counters["fallbacks"] == {}, name
 
 
 def test_patched_and_not_configured_is_stock(run: Run, tmp_path: Path) -> None:

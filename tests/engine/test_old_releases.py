@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from . import drafters, environment, installs, runs, verified
-from .test_drafters import PASS
+from .test_drafters import DRAFT_MODEL, NGRAM, PASS
 from .test_trees import PLAIN, PROMPTS, with_oracle
 
 pytestmark = [pytest.mark.engine, pytest.mark.extended]
@@ -29,14 +29,6 @@ VARIABLES = {
 }
 # Of the oracle, by its configuration; its trees have 20 nodes.
 DEPTH = 4
-NGRAM = {
-    "speculative_config": {
-        "method": "ngram",
-        "num_speculative_tokens": 4,
-        "prompt_lookup_max": 3,
-        "prompt_lookup_min": 1,
-    }
-}
 
 
 def installed(release: str, folder: Path) -> Path:
@@ -92,11 +84,10 @@ def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_drafters(release: str, tmp_path: Path) -> None:
     """n-gram tries come as lists; a draft model's chain with siblings as one wide tensor."""
     noisy = drafters.perturbed(environment.engine_python(), tmp_path / "noisy")
-    drafter = {"method": "draft_model", "model": noisy, "num_speculative_tokens": 4}
-    draft_model = {"speculative_config": drafter}
+    draft_model = {"speculative_config": {**DRAFT_MODEL, "model": noisy}}
     cases = {
         "plain": case(),
-        "ngram": case(**NGRAM, **runs.trees(16)),
+        "ngram": case(speculative_config=NGRAM, **runs.trees(16)),
         "draft_model": case(**draft_model, **runs.trees(16)),
         "blind": case(**draft_model, **runs.trees(16, without=["commit"])),
     }

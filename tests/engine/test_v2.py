@@ -136,30 +136,45 @@ def test_block_drafter(run_v2: Run, known: list[list[int]]) -> None:
         assert results[name]["counters"]["fallbacks"] == {}
 
 
-def test_autoregressive_drafters(
-    run_v2: Run, known: list[list[int]], python: Path, tmp_path: Path
-) -> None:
-    """The chain of a draft model or of an EAGLE head, with the other candidates as leaves."""
+def test_draft_model(run_v2: Run, known: list[list[int]], python: Path, tmp_path: Path) -> None:
+    """The chain of a noisy copy of the target, with the other candidates as leaves."""
     one = runs.greedy(PROMPTS, TOKENS)
-    models = {
-        "draft_model": drafters.perturbed(python, tmp_path / "noisy"),
-        "eagle": drafters.eagle(python, tmp_path / "eagle"),
-    }
-    cases = {}
-    for method, model in models.items():
-        config = {"method": method, "model": model, "num_speculative_tokens": 3}
-        given = {"speculative_config": config, **runs.trees(12)}
-        cases[method] = case(one, **given)
-        cases[f"{method} ahead"] = case(one, changes=("asynchronous",), **given)
-    results = run_v2(cases)
-    for name, result in results.items():
+    noisy = drafters.perturbed(python, tmp_path / "noisy")
+    config = {"method": "draft_model", "model": noisy, "num_speculative_tokens": 3}
+    given = {"speculative_config": config, **runs.trees(12)}
+    cases = {"tree": case(one, **given), "ahead": case(one, changes=("asynchronous",), **given)}
+    for name, result in run_v2(cases).items():
         assert runs.tokens(result["passes"][0]) == decoded(known), name
         counters = result["counters"]
         assert counters["fallbacks"] == {}, name
-        # A head of random weights is right by chance.
-        assert counters["branches"] > (10 if "draft_model" in name else 0), name
-        chain = counters["acceptance_length_chain"]
-        assert counters["acceptance_length"] > chain + (0.1 if "draft_model" in name else 0), name
+        assert counters["branches"] > 10, name
+        assert counters["acceptance_length"] > counters["acceptance_length_chain"] + 0.1, name
+
+
+def test_heads(run: Run, run_v2: Run, python: Path, tmp_path: Path) -> None:
+    """An EAGLE head, and one that the target brings, from the accepted path's hidden states."""
+    target, heads = drafters.heads(python, tmp_path / "heads")
+    one = runs.greedy(PROMPTS, TOKENS)
+    engine = runs.engine(model=target)
+    (truth,) = run({"plain": {"engine": engine, "passes": [one]}})["plain"]["passes"]
+    cases = {}
+    for name, config in heads.items():
+        given: dict[str, Any] = {"model": target, "speculative_config": config}
+        cases[f"{name} chain"] = case(one, **given)
+        cases[name] = case(one, **given, **runs.trees(12))
+        cases[f"{name} ahead"] = case(one, changes=("asynchronous",), **given, **runs.trees(12))
+    results = run_v2(cases)
+    for name, result in results.items():
+        assert runs.tokens(result["passes"][0]) == runs.tokens(truth), name
+    for name, shortest, gain in (("eagle", 2.5, 0.03), ("mtp", 1.5, 0.2)):
+        chain = runs.acceptance(results[f"{name} chain"])
+        assert chain > shortest, name
+        for timing in (name, f"{name} ahead"):
+            counters = results[timing]["counters"]
+            assert counters["acceptance_length_chain"] == pytest.approx(chain, abs=0.15), timing
+            assert counters["acceptance_length"] > chain + gain, timing
+            assert counters["branches"] > 0, timing
+            assert counters["fallbacks"] == {}, timing
 
 
 def test_triton_attention(run_v2: Run, known: list[list[int]]) -> None:

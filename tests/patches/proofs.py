@@ -34,6 +34,7 @@ class Proof:
 PROOFS = (
     Proof("tests/engine/test_drafters.py::test_block_drafter", "v1", ("dflash",)),
     Proof("tests/engine/test_drafters.py::test_draft_model", "v1", ("draft_model",)),
+    Proof("tests/engine/test_drafters.py::test_heads", "v1", ("eagle", "mtp")),
     Proof("tests/engine/test_drafters.py::test_ngram", "v1", ("ngram",)),
     Proof(
         "tests/engine/test_trees.py::test_output_is_greedy_and_branches_are_accepted",
@@ -67,5 +68,6 @@ PROOFS = (
         ("dflash",),
         ("0.27.1", "0.30.0", "0.31.0"),
     ),
-    Proof("tests/engine/test_v2.py::test_autoregressive_drafters", "v2", ("draft_model", "eagle")),
+    Proof("tests/engine/test_v2.py::test_draft_model", "v2", ("draft_model",)),
+    Proof("tests/engine/test_v2.py::test_heads", "v2", ("eagle", "mtp")),
 )

@@ -34,6 +34,11 @@ def silu_and_mul(out: torch.Tensor, x: torch.Tensor) -> None:
     out.copy_(silu(gate) * up)
 
 
+def rms_norm(out: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, eps: float) -> None:
+    """Rows over their root mean square, times the weight."""
+    out.copy_(x * torch.rsqrt(x.square().mean(-1, keepdim=True) + eps) * weight)
+
+
 def rotary_embedding(
     positions: torch.Tensor,
     query: torch.Tensor,
@@ -104,8 +109,14 @@ def attention(
     causal: bool,
     *rest: Any,
 ) -> None:
-    """Causal attention over paged context, request by request."""
-    table = rest[3]
+    """Attention over paged context, request by request.
+
+    The window before the block table is one number or two; from 0.24.0 on, what follows says for
+    each request whether it is causal, if they differ.
+    """
+    at = next(n for n, one in enumerate(rest) if isinstance(one, torch.Tensor) and one.dim() == 2)
+    table, told = rest[at], rest[at + 4] if at + 4 < len(rest) else None
+    each = told.tolist() if isinstance(told, torch.Tensor) else [causal] * len(lengths)
     bounds = starts.tolist()
     for request, (first, last) in enumerate(itertools.pairwise(bounds)):
         seen, rows = int(lengths[request]), last - first
@@ -113,7 +124,7 @@ def attention(
         key = tiled(keys)[blocks].permute(1, 0, 2, 4, 3).flatten(1, 3)[:, :seen]
         value = values[blocks].transpose(0, 1).flatten(1, 2)[:, :seen]
         row = torch.arange(seen - rows, seen)
-        mask = torch.arange(seen)[None] <= row[:, None] if causal else None
+        mask = torch.arange(seen)[None] <= row[:, None] if each[request] else None
         found = scaled_dot_product_attention(
             query[first:last].transpose(0, 1)[None],
             key[None],
@@ -130,6 +141,7 @@ OPERATORS = {
     "init_cpu_threads_env": nothing,
     "get_scheduler_metadata": no_schedule,
     "silu_and_mul": silu_and_mul,
+    "rms_norm": rms_norm,
     "rotary_embedding": rotary_embedding,
     "compute_slot_mapping_kernel_impl": compute_slot_mapping,
     "cpu_attn_reshape_and_cache": reshape_and_cache,
