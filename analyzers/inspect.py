@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from .cache import Reports
 from .install.check import RecordCheck
+from .progress import Say, silent
 from .result import Report
 from .targets.resolve import open_target
 from .targets.source import Target
@@ -16,16 +17,12 @@ from .transports.address import is_address
 from .transports.settings import Settings
 
 
-def _silent(_: str) -> None:
-    """Progress that nobody wants to see."""
-
-
 def inspect_target(
     target: str | None,
     *,
     python: Path | None = None,
     cache: bool = True,
-    progress: Callable[[str], None] = _silent,
+    progress: Say = silent,
     settings: Settings | None = None,
 ) -> Report:
     """Prove from the installed files what a vLLM verifies.
@@ -52,9 +49,7 @@ def inspect_target(
         return inspect_opened(opened, cache=cache, progress=progress)
 
 
-def inspect_opened(
-    opened: Target, *, cache: bool = True, progress: Callable[[str], None] = _silent
-) -> Report:
+def inspect_opened(opened: Target, *, cache: bool = True, progress: Say = silent) -> Report:
     """Prove the same of a target that is open already."""
     if not cache:
         return _study(opened, progress)[0]
@@ -67,7 +62,7 @@ def inspect_opened(
     return report
 
 
-def _study(target: Target, progress: Callable[[str], None]) -> tuple[Report, RecordCheck]:
+def _study(target: Target, progress: Say) -> tuple[Report, RecordCheck]:
     with _no_collection():
         # libcst takes longer to import than a known report takes to load.
         from .study import study

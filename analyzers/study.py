@@ -18,6 +18,7 @@ from .plugins import plugin_hits
 from .program.program import Program
 from .program.receivers import Receivers
 from .program.replacements import replacements
+from .progress import Say
 from .result import Coverage, EnginePath, PathResult, Report, Stage, StageVerdict, Unreadable
 from .rules import all_rules
 from .scan import Scan, scan
@@ -37,7 +38,7 @@ class _Examined:
     failures: dict[str, str]
 
 
-def study(target: Target, progress: Callable[[str], None]) -> tuple[Report, RecordCheck]:
+def study(target: Target, progress: Say) -> tuple[Report, RecordCheck]:
     """Read, examine and judge; the record check is handed back with the digests it took."""
     return _Study(target, progress).run()
 
@@ -45,7 +46,7 @@ def study(target: Target, progress: Callable[[str], None]) -> tuple[Report, Reco
 class _Study:
     """One target's study; `run` does everything, in the order that keeps two cores busy."""
 
-    def __init__(self, target: Target, progress: Callable[[str], None]) -> None:
+    def __init__(self, target: Target, progress: Say) -> None:
         self._target = target
         self._progress = progress
         source = target.source

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from multiprocessing.pool import ThreadPool
 from pathlib import Path
@@ -10,6 +10,7 @@ from pathlib import Path
 from ..errors import DdtreeError, UsageError
 from ..inspect import inspect_opened, inspect_target
 from ..install.names import printable
+from ..progress import Say, silent
 from ..result import Report
 from ..targets.source import Target
 from ..transports.address import is_address, parse_address
@@ -38,16 +39,12 @@ class Outcome:
     result: Report | DdtreeError
 
 
-def _silent(_: str) -> None:
-    """Progress that nobody wants to see."""
-
-
 def inspect_hosts(
     entries: Sequence[Entry],
     settings: Settings,
     *,
     cache: bool = True,
-    progress: Callable[[str], None] = _silent,
+    progress: Say = silent,
 ) -> tuple[Outcome, ...]:
     """Inspect all of them, in the order given; a failure of one does not hide the others.
 
@@ -78,7 +75,7 @@ def _examined(
     target: Target,
     known: dict[tuple[str, str], Report],
     cache: bool,
-    progress: Callable[[str], None],
+    progress: Say,
 ) -> Report:
     key = (repr(target.install), target.seen.fingerprint if target.seen else "")
     if key not in known:
@@ -87,7 +84,7 @@ def _examined(
 
 
 def _answers(
-    entries: Sequence[Entry], settings: Settings, progress: Callable[[str], None]
+    entries: Sequence[Entry], settings: Settings, progress: Say
 ) -> Mapping[int, Target | DdtreeError]:
     """What the other machines answer, by the number of the entry."""
     remote = [number for number, entry in enumerate(entries) if is_address(entry.target)]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ..errors import TargetError
 from ..install.names import printable
+from ..progress import Say, silent
 from ..targets.source import Target
 from ..transports.address import parse_address
 from ..transports.open import open_transport
@@ -16,17 +15,13 @@ from .exchange import PATIENCE_SECONDS
 from .target import remote_target
 
 
-def _silent(_: str) -> None:
-    """Progress that nobody wants to see."""
-
-
 def reached_target(
     address: str,
     settings: Settings,
     *,
     python: str | None = None,
     record: bool = False,
-    progress: Callable[[str], None] = _silent,
+    progress: Say = silent,
 ) -> Target:
     """Look at the install on another machine or in a container; see `remote_target`.
 

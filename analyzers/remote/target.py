@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from ..errors import TargetError
 from ..install.record import parse_record
+from ..progress import Say, silent
 from ..targets.source import Target
 from .ask import Asked, Opener, ask
 from .exchange import PATIENCE_SECONDS
 from .message import Answer
 from .source import RemoteSource
-
-
-def _silent(_: str) -> None:
-    """Progress that nobody wants to see."""
 
 
 def remote_target(
@@ -24,7 +21,7 @@ def remote_target(
     python: str | None = None,
     record: bool = False,
     patience: float = PATIENCE_SECONDS,
-    progress: Callable[[str], None] = _silent,
+    progress: Say = silent,
 ) -> Target:
     """Look at an install on the other side: one command there, and nothing is written.
 

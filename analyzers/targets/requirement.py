@@ -7,7 +7,7 @@ import platform
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from packaging.markers import UndefinedComparison, UndefinedEnvironmentName
@@ -15,6 +15,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from ..errors import FetchError, TargetError, UsageError
 from ..install.names import printable
+from ..progress import Say
 from .cache import cached_wheel, is_pinned, keep, scratch_folder
 
 # A release may exist for one Python only: the running one first, then these in turn.
@@ -27,7 +28,7 @@ _NO_MATCH = "No matching distribution found"
 _CREDENTIALS = re.compile(r"(?<=://)[^/\s'\"]*@")
 
 
-def fetch(text: str, progress: Callable[[str], None]) -> Path:
+def fetch(text: str, progress: Say) -> Path:
     """The wheel of a requirement: from the cache if it is pinned and was fetched before.
 
     Raises:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from ..errors import TargetError, UsageError
 from ..install.names import printable
+from ..progress import Say, silent
 from .assemble import local_target
 from .environment import Environment, environment_of, python_of
 from .interpreter import interpreter_environment, running_environment
@@ -28,16 +29,12 @@ _KINDS = (
 )
 
 
-def _silent(_: str) -> None:
-    """Progress that nobody wants to see."""
-
-
 @contextmanager
 def open_target(
     target: str | None,
     *,
     python: Path | None = None,
-    progress: Callable[[str], None] = _silent,
+    progress: Say = silent,
 ) -> Iterator[Target]:
     """Find the vLLM that `target` names, and keep it open for as long as the block runs.
 
@@ -68,7 +65,7 @@ def open_target(
         yield packed
 
 
-def _fetched(requirement: str, progress: Callable[[str], None]) -> Path:
+def _fetched(requirement: str, progress: Say) -> Path:
     from .requirement import fetch
 
     return fetch(requirement, progress)

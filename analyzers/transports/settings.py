@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from ..progress import Say, silent
+
 _OPENSSH = ("--transport", "openssh")
-
-
-def _silent(_: str) -> None:
-    """News that nobody wants to hear."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +31,7 @@ class Settings:
     sudo: bool = False
     timeout: float | None = None
     ssh_config: Path | None = None
-    say: Callable[[str], None] = _silent
+    say: Say = silent
 
     def command(self, address: object, *more: str) -> str:
         """The command that looks at an address in the same way, with more options."""

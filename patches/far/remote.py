@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from ...analyzers.cache import build
 from ...analyzers.errors import ConflictError, DdtreeError, TargetError, UsageError
 from ...analyzers.install.names import printable
+from ...analyzers.progress import Say, silent
 from ...analyzers.remote import hints
 from ...analyzers.remote.ask import Opener
 from ...analyzers.remote.bundle import Program
@@ -54,10 +55,6 @@ _ERRORS: dict[str, type[DdtreeError]] = {
 _Named = TypeVar("_Named", Plan, Status)
 
 
-def _silent(_: str) -> None:
-    """News that nobody wants to hear."""
-
-
 @dataclass(frozen=True, slots=True)
 class Far:
     """An install elsewhere.
@@ -78,7 +75,7 @@ class Far:
     shell: tuple[str, ...] = ()
     patience: float | None = None
     options: tuple[str, ...] = ()
-    say: Callable[[str], None] = _silent
+    say: Say = silent
 
     @property
     def named(self) -> tuple[str, ...]:

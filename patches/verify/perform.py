@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from ...analyzers.progress import Say, silent
 from ...analyzers.transports import Transport
 from ...analyzers.transports.local import LocalTransport
 from . import conclude, session
@@ -18,13 +19,9 @@ if TYPE_CHECKING:
     from ..far.remote import Far
 
 
-def _silent(_: str) -> None:
-    """Progress that nobody wants to see."""
-
-
 def verify(
     options: Options,
-    say: Callable[[str], None] = _silent,
+    say: Say = silent,
     far: Far | None = None,
 ) -> Report:
     """Verify a target.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
+from ...analyzers.progress import Say
 from ...analyzers.transports import Transport
 from ...analyzers.transports.lines import Lines
 from ..errors import FarSideError
@@ -24,7 +25,7 @@ def evidence_of(
     python: str,
     job: Mapping[str, Any],
     timeout: float,
-    say: Callable[[str], None],
+    say: Say,
     named: str = "",
 ) -> tuple[Evidence, tuple[str, ...]]:
     """What the harness found, and the last lines that were printed meanwhile.
@@ -71,7 +72,7 @@ def _received(
     evidence: Evidence,
     until: float,
     timeout: float,
-    say: Callable[[str], None],
+    say: Say,
 ) -> bool:
     """Take events until the last; whether it came."""
     while True:
