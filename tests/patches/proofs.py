@@ -17,7 +17,8 @@ class Proof:
         runner: `v1` or `v2`.
         drafters: whose trees it runs.
         releases: those that it is parametrised with; the one of the engine environment if none.
-        stand_ins: the operators of vLLM's compiled extension are the tests' own there.
+        stand_ins: the compiled extension is another release's there, or its operators are the
+            tests' own.
     """
 
     test: str
@@ -31,6 +32,14 @@ class Proof:
         return tuple(f"{self.test}[{release}]" for release in self.releases) or (self.test,)
 
 
+TREES = "tests/engine/test_releases.py::test_trees_of_a_release"
+DRAFTERS = "tests/engine/test_releases.py::test_drafters_of_a_release"
+OLD_DRAFTERS = "tests/engine/test_old_releases.py::test_drafters"
+HEADS = ("eagle", "mtp")
+LATE = ("draft_model", *HEADS, "ngram")
+# Releases that were compiled for another torch, and have hooks in both runners.
+STAND_INS = ("0.24.0", "0.25.0", "0.25.1", "0.26.0")
+V2 = ("0.27.0", "0.27.1", "0.28.0", "0.29.0", "0.30.0", "0.31.0")
 PROOFS = (
     Proof("tests/engine/test_drafters.py::test_block_drafter", "v1", ("dflash",)),
     Proof("tests/engine/test_drafters.py::test_draft_model", "v1", ("draft_model",)),
@@ -42,32 +51,35 @@ PROOFS = (
         ("custom_class",),
     ),
     Proof(
-        "tests/engine/test_releases.py::test_trees_of_a_release",
-        "v1",
-        ("dflash", "custom_class"),
-        ("0.27.1", "0.28.0", "0.29.0", "0.31.0"),
+        TREES, "v1", ("dflash", "custom_class"), ("0.27.0", "0.27.1", "0.28.0", "0.29.0", "0.31.0")
     ),
-    Proof(
-        "tests/engine/test_old_releases.py::test_drafters",
-        "v1",
-        ("draft_model", "ngram"),
-        ("0.20.1",),
-        stand_ins=True,
-    ),
+    Proof(TREES, "v1", ("dflash", "custom_class"), ("0.33.0",), stand_ins=True),
+    Proof(DRAFTERS, "v1", LATE, ("0.27.0", "0.27.1", "0.28.0", "0.29.0", "0.31.0")),
+    Proof(DRAFTERS, "v1", LATE, ("0.33.0",), stand_ins=True),
+    Proof(OLD_DRAFTERS, "v1", ("draft_model", "ngram"), ("0.20.1",), stand_ins=True),
+    Proof(OLD_DRAFTERS, "v1", LATE, ("0.22.1", "0.23.0", *STAND_INS), stand_ins=True),
+    Proof(OLD_DRAFTERS, "v1", ("dflash",), ("0.25.0", "0.25.1", "0.26.0"), stand_ins=True),
     Proof(
         "tests/engine/test_old_releases.py::test_oracle_trees",
         "v1",
         ("custom_class",),
-        ("0.22.1", "0.23.0"),
+        ("0.22.1", "0.23.0", *STAND_INS),
         stand_ins=True,
     ),
     Proof("tests/engine/test_v2.py::test_block_drafter", "v2", ("dflash",)),
-    Proof(
-        "tests/engine/test_releases.py::test_trees_of_a_release_on_the_v2_runner",
-        "v2",
-        ("dflash",),
-        ("0.27.1", "0.30.0", "0.31.0"),
-    ),
     Proof("tests/engine/test_v2.py::test_draft_model", "v2", ("draft_model",)),
-    Proof("tests/engine/test_v2.py::test_heads", "v2", ("eagle", "mtp")),
+    Proof("tests/engine/test_v2.py::test_heads", "v2", HEADS),
+    Proof(f"{TREES}_on_the_v2_runner", "v2", ("dflash",), V2),
+    Proof(f"{TREES}_on_the_v2_runner", "v2", ("dflash",), ("0.33.0",), stand_ins=True),
+    Proof(f"{DRAFTERS}_on_the_v2_runner", "v2", HEADS, V2),
+    Proof(f"{DRAFTERS}_on_the_v2_runner", "v2", HEADS, ("0.33.0",), stand_ins=True),
+    Proof(f"{DRAFTERS}_on_the_v2_runner", "v2", ("draft_model",), ("0.31.0",)),
+    Proof(f"{DRAFTERS}_on_the_v2_runner", "v2", ("draft_model",), ("0.33.0",), stand_ins=True),
+    Proof(
+        "tests/engine/test_old_releases.py::test_drafters_on_the_v2_runner",
+        "v2",
+        ("dflash", *HEADS),
+        STAND_INS,
+        stand_ins=True,
+    ),
 )
