@@ -20,9 +20,7 @@ pytestmark = [pytest.mark.engine, pytest.mark.extended]
 DEPTH = 4
 NO_BLOCKS = ("draft_model", "eagle", "mtp", "ngram")
 ALL = ("dflash", *NO_BLOCKS)
-
-
-# Up to 0.24.0, the V1 runner's block drafter asks Triton for a number, and fails where there is none.
+# Up to 0.24.0, the V1 runner's block drafter asks Triton for a number, and fails without Triton.
 DRAFTERS = {
     "0.20.1": ("draft_model", "ngram"),
     "0.22.1": NO_BLOCKS,
