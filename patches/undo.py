@@ -84,7 +84,7 @@ def _restored(journal: Journal, index: int, place: Place) -> bool:
     found = content(path)
     if found == item.new_sha256:
         _put_back(journal, item, path, _original(journal, index, path))
-    elif found != item.old_sha256 or path.is_symlink() != (item.link is not None):
+    elif found != item.old_sha256:
         return False
     # Also where the file is back already: an earlier undo may have ended in between.
     for old in compiled(place, item.file):

@@ -129,6 +129,18 @@ def accept(drafts, out, target_ids, row):
     NOT_FOUND = (
         Example(
             """
+def repeated(target_ids, size, out):
+    longest = 0
+    for i in range(1, size):
+        while longest and target_ids[longest] != target_ids[i]:
+            longest = out[longest - 1]
+        if target_ids[longest] == target_ids[i]:
+            longest += 1
+        out[i] = longest
+"""
+        ),
+        Example(
+            """
 def count(mask_ptr, target_ptr, size, block):
     total = 0
     for i in range(size):
@@ -228,9 +240,13 @@ def _compares_streams(
 
 def _same_array(facts: Facts, loop: Loop, sides: list[cst.BaseExpression]) -> bool:
     """Whether both sides are read from one array: a search for repetitions, not a verification."""
+    ends = (sides[0], sides[-1])
+    arrays = [end.value for end in ends if isinstance(end, cst.Subscript)]
+    if len(arrays) == len(ends) and arrays[0].deep_equals(arrays[1]):
+        # Whatever the places were read from.
+        return True
     first, last = (
-        frozenset(name for load in facts.reads(side, loop) for name in load.base)
-        for side in (sides[0], sides[-1])
+        frozenset(name for load in facts.reads(side, loop) for name in load.base) for side in ends
     )
     return bool(first) and first == last
 

@@ -34,7 +34,10 @@ DRAFTERS = {
 
 @pytest.mark.parametrize("version", DRAFTERS)
 def test_drafters(version: str, tmp_path: Path) -> None:
-    """n-gram tries come as lists; a draft model's chain with siblings as one wide tensor."""
+    """ngram's tries come as lists, draft_model's, eagle's and mtp's leaves as one wide tensor.
+
+    What dflash drafts is a tree of its own.
+    """
     release = Release(version, tmp_path, stand_ins=True)
     draft_on_v1(release, DRAFTERS[version])
     release.give_back()

@@ -25,9 +25,10 @@ from tests import wheels
 from tests.analyzers.overlay import write
 from tests.analyzers.targets import installs
 from tests.checkout import ROOT
+from tests.engine import test_old_releases
 
 from . import matrix, mini, releases
-from .proofs import PROOFS, Proof
+from .proofs import OLD_DRAFTERS, PROOFS, Proof
 
 README = matrix.README.read_text("utf-8")
 
@@ -165,6 +166,12 @@ def test_a_proof_s_test_names_its_drafters_and_its_runner(proof: Proof) -> None:
     assert [one for one in proof.drafters if words.get(one, one) not in text] == []
     assert set(proof.drafters) <= set(matrix.DRAFTERS)
     assert ("v2" in file + text) == (proof.runner == "v2")
+
+
+@pytest.mark.parametrize("proof", [one for one in PROOFS if one.test == OLD_DRAFTERS])
+def test_a_proof_of_an_old_release_names_what_is_run_there(proof: Proof) -> None:
+    for release in proof.releases:
+        assert set(proof.drafters) <= set(test_old_releases.DRAFTERS[release]), release
 
 
 def test_a_release_before_the_ranges_is_refused(tmp_path: Path) -> None:

@@ -86,6 +86,22 @@ def test_a_linked_file_is_replaced_and_its_link_comes_back(
     assert mini.snapshot(install.site) == before
 
 
+def test_a_linked_file_that_was_reinstalled_since_is_back(
+    install: mini.Mini, tmp_path: Path
+) -> None:
+    path, other = install.site / mini.RUNNER, tmp_path / "cache.py"
+    path.rename(other)
+    path.symlink_to(other)
+    install.apply()
+    path.unlink()
+    shutil.copy(other, path)
+
+    assert install.status().state == State.DAMAGED
+    install.revert()
+    assert path.read_bytes() == other.read_bytes()
+    assert install.status().state == State.STOCK
+
+
 def test_a_linked_site_is_resolved(install: mini.Mini, tmp_path: Path) -> None:
     link = tmp_path / "elsewhere"
     link.symlink_to(install.site)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
+from pathlib import Path
 
 from ....patches import hints
 from ....patches.perform import Applied, Bundled, Outcome, Planned, Reverted
@@ -53,7 +54,9 @@ def _lines(outcome: Outcome, whole: bool) -> Iterator[str]:
 
 def _next(plan: Plan) -> Iterator[str]:
     yield "nothing was written"
-    run = hints.patch(plan.target, "--apply", "--plan", plan.id, named=plan.named)
+    # An archive is never changed.
+    how = ("--bundle", "DIR") if Path(plan.location).is_file() else ("--apply",)
+    run = hints.patch(plan.target, *how, "--plan", plan.id, named=plan.named)
     yield f"run: {run}"
 
 

@@ -27,7 +27,8 @@ SUMMARIES = {
 }
 
 MEASURED = (
-    "An engine's figures are the median step and the sum over all of its own timed stretches; "
+    "An engine's figures are the median step and the sum over all of its own timed stretches, and "
+    "those of its first branch come from all that it decoded; "
     "ratios are medians over pairs of the same stretch, so they are not quotients of the figures."
 )
 
