@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,14 +34,19 @@ def boot() -> str:
 
 
 def packed(job: Mapping[str, Any]) -> bytes:
-    """The archive, as `boot` reads it: its length in a line, then its bytes.
+    """The archive of the harness and a job.
 
     Raises:
         DdtreeError: the tiny models are not there, so that this ddtree is damaged.
     """
+    return framed(_files(job))
+
+
+def framed(files: Iterable[tuple[str, bytes]]) -> bytes:
+    """An archive of files by name, as `boot` reads it: its length in a line, then its bytes."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as archive:
-        for name, data in _files(job):
+        for name, data in files:
             entry = tarfile.TarInfo(name)
             entry.size = len(data)
             archive.addfile(entry, io.BytesIO(data))

@@ -17,15 +17,14 @@ from ..patches import releases
 from .environment import site_packages
 
 
-def patched(python: Path, folder: Path, release: str | None = None) -> Path:
+def patched(python: Path, folder: Path) -> Path:
     """The interpreter of a new environment whose vLLM is patched.
 
     Args:
         python: the interpreter of the engine environment.
         folder: where the new environment goes; it must not exist.
-        release: the version of vLLM to put in the place of the environment's own.
     """
-    private = environment(python, folder, release)
+    private = environment(python, folder)
     done = subprocess.run(
         [sys.executable, "-m", "ddtree", "patch", str(folder), "--apply", "--yes"],
         # The journal of what is thrown away soon is nobody's.
@@ -40,7 +39,13 @@ def patched(python: Path, folder: Path, release: str | None = None) -> Path:
 
 
 def environment(python: Path, folder: Path, release: str | None = None) -> Path:
-    """The interpreter of a new environment with a vLLM of its own, as its installer left it."""
+    """The interpreter of a new environment with a vLLM of its own, as its installer left it.
+
+    Args:
+        python: the interpreter of the engine environment.
+        folder: where the new environment goes; it must not exist.
+        release: the version of vLLM to put in the place of the engine environment's own.
+    """
     shared = python.parents[1]
     packages = folder / site_packages(python).relative_to(shared)
     packages.mkdir(parents=True)

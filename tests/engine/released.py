@@ -68,15 +68,19 @@ class Release:
 
     def drafters(self, names: tuple[str, ...]) -> dict[str, dict[str, Any]]:
         """Engine arguments of drafters; a head comes with a target of its own."""
-        made: dict[str, dict[str, Any]] = {"dflash": runs.dflash()}
+        made: dict[str, dict[str, Any]] = {
+            "dflash": runs.dflash(),
+            "ngram": {"speculative_config": NGRAM},
+        }
         folder = Path(tempfile.mkdtemp(dir=self.root))
         # The interpreter of the engine environment, which no start-up of stand-ins changes.
         python = environment.engine_python()
-        noisy = drafters.perturbed(python, folder / "noisy")
-        made["draft_model"] = {"speculative_config": {**DRAFT_MODEL, "model": noisy}}
-        target, heads = drafters.heads(python, folder / "heads")
-        made |= {name: {"model": target, "speculative_config": heads[name]} for name in heads}
-        made["ngram"] = {"speculative_config": NGRAM}
+        if "draft_model" in names:
+            noisy = drafters.perturbed(python, folder / "noisy")
+            made["draft_model"] = {"speculative_config": {**DRAFT_MODEL, "model": noisy}}
+        if {"eagle", "mtp"} & set(names):
+            target, heads = drafters.heads(python, folder / "heads")
+            made |= {name: {"model": target, "speculative_config": heads[name]} for name in heads}
         return {name: made[name] for name in names}
 
     def _patch(self, *arguments: str) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from ddtree.analyzers.errors import ConflictError
+from ddtree.cli.render.patch import plain
 from ddtree.patches import marks, perform
 from ddtree.patches.errors import AnchorError
 from ddtree.patches.perform import Options
@@ -203,6 +204,7 @@ def test_a_wheel_is_planned_without_being_unpacked(tmp_path: Path) -> None:
     planned = perform.plan(ask)
     assert isinstance(planned, perform.Planned)
     assert [item.file for item in planned.plan.edits] == list(mini.EDITED)
+    assert plain.render(planned).endswith(f" --bundle DIR --plan {planned.plan.id}\n")
 
     with pytest.raises(ConflictError, match="no folder on this machine") as caught:
         perform.apply(ask)

@@ -71,12 +71,18 @@ def test_hard_links_are_broken(install: mini.Mini, tmp_path: Path) -> None:
     assert path.read_bytes() == other.read_bytes()
 
 
+def linked(install: mini.Mini, cache: Path) -> tuple[Path, Path]:
+    """A file of the install, which becomes a link, and what it leads to in a folder."""
+    path, other = install.site / mini.RUNNER, cache / "cache.py"
+    path.rename(other)
+    path.symlink_to(other)
+    return path, other
+
+
 def test_a_linked_file_is_replaced_and_its_link_comes_back(
     install: mini.Mini, tmp_path: Path
 ) -> None:
-    path, other = install.site / mini.RUNNER, tmp_path / "cache.py"
-    path.rename(other)
-    path.symlink_to(other)
+    path, other = linked(install, tmp_path)
     before = mini.snapshot(install.site)
 
     install.apply()
@@ -89,9 +95,7 @@ def test_a_linked_file_is_replaced_and_its_link_comes_back(
 def test_a_linked_file_that_was_reinstalled_since_is_back(
     install: mini.Mini, tmp_path: Path
 ) -> None:
-    path, other = install.site / mini.RUNNER, tmp_path / "cache.py"
-    path.rename(other)
-    path.symlink_to(other)
+    path, other = linked(install, tmp_path)
     install.apply()
     path.unlink()
     shutil.copy(other, path)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 
 from ddtree.patches.verify import archive
 
-DIRECTOR = """
+DIRECTOR = b"""
 import json, os
 def main(folder):
     print(json.dumps([folder, dict(os.environ)]), flush=True)
@@ -21,14 +19,8 @@ def main(folder):
 
 def packed() -> bytes:
     """An archive with a harness that says where and in what environment it runs."""
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w") as opened:
-        for name, text in (("__init__.py", ""), ("director.py", DIRECTOR)):
-            entry = tarfile.TarInfo(f"{archive.PACKAGE}/{name}")
-            entry.size = len(text)
-            opened.addfile(entry, io.BytesIO(text.encode()))
-    data = buffer.getvalue()
-    return f"{len(data)}\n".encode() + data
+    files = {"__init__.py": b"", "director.py": DIRECTOR}
+    return archive.framed((f"{archive.PACKAGE}/{name}", text) for name, text in files.items())
 
 
 def test_variables_that_would_change_what_is_verified_are_not_inherited() -> None:
