@@ -14,13 +14,14 @@ from .consequences import tree_commits, tree_masks, wrapped_attention
 from .engines import Engine
 from .program.dataflow import Region, follow_logits
 from .program.module import FunctionNode
-from .program.opaque import opaque_calls, opaque_decorators
+from .program.opaque import opaque_decorators
 from .program.program import ClassRef, FunctionRef, Program
 from .program.reach import Reach, Reached
 from .program.receivers import Receivers
 from .result import Call, Stage, StageVerdict
 from .rules import Finding, Rule, Scope, all_rules
 from .shapes.view import FunctionView
+from .ways import unexplained
 
 # Preparing a step's inputs is a few calls deep, and stays in the package of the runner.
 FORWARD_DEPTH = 3
@@ -102,45 +103,38 @@ class Examiner:
         """
         logits = follow_logits(sampling, self.receivers, engine.classes)
         wide = follow_logits(sampling, self.receivers, engine.classes, decisions=True)
-        hits: list[Hit] = []
+        found: list[tuple[Reached, Hit]] = []
         wider: list[tuple[Reached, set[str]]] = []
-        deciding: set[Reached] = set()
         for reached in sampling.functions:
             names, more = logits.tainted.get(reached), wide.tainted.get(reached)
-            if names and (found := self.apply(Scope.LOGITS, reached, names)):
-                hits += found
-                deciding.update(reached.chain())
+            if names:
+                found += [(reached, hit) for hit in self.apply(Scope.LOGITS, reached, names)]
             if more and more != names:
                 wider.append((reached, more))
-        only = StageVerdict.TREE if hits else None
+        only = StageVerdict.TREE if found else None
         for reached, names in wider:
-            hits += self.apply(Scope.LOGITS, reached, names, only)
+            found += [(reached, hit) for hit in self.apply(Scope.LOGITS, reached, names, only)]
+        hits = [hit for _, hit in found]
         outside = [reached for reached in sampling.functions if reached not in logits]
-        opaque = self._opaque(sampling, logits, deciding, {hit.finding.line for hit in hits})
-        return [*hits, *opaque, *self._drafting(engine, outside, hits)]
+        beside = self._beside(engine, sampling, wide.over(logits), found)
+        return [*hits, *beside, *self._drafting(engine, outside, hits)]
 
-    def _opaque(
-        self, sampling: Reach, logits: Region, deciding: set[Reached], cited: set[int]
-    ) -> list[Hit]:
-        """Calls beside a found verifier, and decorators around it, that cannot be followed."""
-        functions = [reached for reached in sampling.functions if reached in deciding]
-        return [
-            Hit(
-                OPAQUE,
-                Stage.VERIFICATION,
-                StageVerdict.UNKNOWN,
-                call.file,
-                call.text,
-                Finding(call.line, 1, call.line, f"`{call.text}` cannot be followed"),
-                call.text,
-                (),
-            )
-            for call in [
-                *opaque_calls(sampling, self.receivers, logits, functions),
-                *opaque_decorators(self.program, functions, self.missing),
-            ]
-            if call.line not in cited
+    def _beside(
+        self, engine: Engine, sampling: Reach, region: Region, found: list[tuple[Reached, Hit]]
+    ) -> Iterator[Hit]:
+        """Ways past a chain that was found, and decorators around it that cannot be followed."""
+        hits = [hit for _, hit in found]
+        if not supports(hits, Stage.VERIFICATION, StageVerdict.LINEAR):
+            return
+        places = [
+            (reached, range(hit.finding.line, hit.finding.end_line + 1)) for reached, hit in found
         ]
+        for way in unexplained(sampling, self.receivers, region, engine.classes, places):
+            does = "cannot be followed" if way.opaque else "is a way that no rule explains"
+            yield _unknown(way.file, way.line, way.text, f"takes what the target said and {does}")
+        chains = {one: None for reached, _ in found for one in reached.chain()}
+        for call in opaque_decorators(self.program, chains, self.missing):
+            yield _unknown(call.file, call.line, call.text, "wraps it and cannot be followed")
 
     def _drafting(self, engine: Engine, outside: list[Reached], verified: list[Hit]) -> list[Hit]:
         """How the engine drafts: asked of what is reached from where it verifies.
@@ -214,6 +208,11 @@ class Examiner:
             reason = f"libcst cannot parse {function.symbol}: {error.message}"
             self.failures[function.module.path] = reason
             return []
+
+
+def _unknown(file: str, line: int, text: str, does: str) -> Hit:
+    finding = Finding(line, 1, line, f"`{text}` at {file}:{line} {does}")
+    return Hit(OPAQUE, Stage.VERIFICATION, StageVerdict.UNKNOWN, file, text, finding, text, ())
 
 
 def _again(

@@ -60,17 +60,18 @@ class Judge:
             found = supports(hits, stage, verdict)
             beside = supports(hits, stage, StageVerdict.UNKNOWN)
             if found and verdict is StageVerdict.LINEAR and beside:
-                return self._undecided(path, found, beside[0])
+                return self._undecided(path, found, beside)
             if found:
                 return StageResult(verdict, self._cite(path, found), found[0].finding.message)
         return StageResult(StageVerdict.UNKNOWN, (), _UNPROVED[stage])
 
-    def _undecided(self, path: EnginePath, found: list[Hit], beside: Hit) -> StageResult:
-        """A chain was found, and so was a call that may decide in its place."""
-        reason = (
-            f"a chain was found, but `{beside.symbol}` at {beside.file}:{beside.finding.line} "
-            "takes the target's logits as well and cannot be followed"
-        )
+    def _undecided(self, path: EnginePath, found: list[Hit], beside: list[Hit]) -> StageResult:
+        """A chain was found, and so were other ways to the place that its result goes to."""
+        first, *more = beside
+        reason = f"a chain was found, but {first.finding.message}"
+        if more:
+            places = _listed([f"{hit.file}:{hit.finding.line}" for hit in more[:3]])
+            reason += f"; so it is at {places}"
         return StageResult(StageVerdict.UNKNOWN, self._cite(path, found), reason)
 
     def _commit(self, path: EnginePath, hits: list[Hit], verification: StageVerdict) -> StageResult:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from .module import FunctionNode
 from .program import ClassRef
@@ -61,6 +61,12 @@ def _spread_out(call: ast.Call, scope: Scope) -> ast.Call:
     return ast.Call(call.func, arguments, call.keywords)
 
 
+def parameters_of(call: ast.Call, target: Reached, names: set[str]) -> set[str]:
+    """The parameters of a function that a call hands what some names hold."""
+    flow = Flow(seeded=False, decisions=True, results=frozenset())
+    return _parameters(call, target, names, flow, named=False)
+
+
 def _named(scope: Scope, receivers: Receivers, call: ast.Call) -> bool:
     """Whether a method is called as `Class.method(instance, ...)`."""
     if not isinstance(call.func, ast.Attribute):
@@ -68,29 +74,43 @@ def _named(scope: Scope, receivers: Receivers, call: ast.Call) -> bool:
     return isinstance(receivers.resolve(scope, call.func.value), ClassRef)
 
 
+def matched(
+    call: ast.Call, target: Reached, *, named: bool = False
+) -> Iterator[tuple[str, ast.expr]]:
+    """The parameters of a function with what a call gives them; a spread value goes to many.
+
+    Args:
+        call: the call.
+        target: what it calls.
+        named: a method is called as `Class.method(instance, ...)`.
+    """
+    node = target.function.node
+    names = positional(node)
+    if target.function.owner is not None and _takes_itself(node, named):
+        names = names[1:]
+    rest = node.args.vararg.arg if node.args.vararg else None
+    for place, value in enumerate(call.args):
+        name = names[place] if place < len(names) else rest
+        if isinstance(value, ast.Starred):
+            yield from ((each, value.value) for each in names[place:])
+        elif name is not None:
+            yield name, value
+    for word in call.keywords:
+        if word.arg is not None:
+            yield word.arg, word.value
+        else:
+            yield from ((each, word.value) for each in names)
+
+
 def _parameters(
     call: ast.Call, target: Reached, names: set[str], flow: Flow, named: bool
 ) -> set[str]:
-    arguments = target.function.node.args
-    positional = [argument.arg for argument in [*arguments.posonlyargs, *arguments.args]]
-    if target.function.owner is not None and _takes_itself(target.function.node, named):
-        positional = positional[1:]
-    found: set[str] = set()
-    for place, value in enumerate(call.args):
-        if not is_tainted(value, names, flow):
-            continue
-        if isinstance(value, ast.Starred):
-            return _all_parameters(target)
-        if place < len(positional):
-            found.add(positional[place])
-        elif arguments.vararg is not None:
-            found.add(arguments.vararg.arg)
-    for word in call.keywords:
-        if is_tainted(word.value, names, flow):
-            if word.arg is None:
-                return _all_parameters(target)
-            found.add(word.arg)
-    return found
+    spread = [value for value in call.args if isinstance(value, ast.Starred)]
+    spread_words = [word.value for word in call.keywords if word.arg is None]
+    if any(is_tainted(value, names, flow) for value in [*spread, *spread_words]):
+        return _all_parameters(target)
+    given = matched(call, target, named=named)
+    return {name for name, value in given if is_tainted(value, names, flow)}
 
 
 def _takes_itself(method: FunctionNode, named: bool) -> bool:

@@ -12,8 +12,8 @@ steps, drafting among them, are handed tokens too.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 from .arguments import passed
 from .program import ClassRef
@@ -39,6 +39,12 @@ class Region:
     def __contains__(self, reached: Reached) -> bool:
         return reached in self.tainted
 
+    def over(self, narrower: Region) -> Region:
+        """Both: what is known of a function in the narrower one holds."""
+        return Region(
+            {**self.tainted, **narrower.tainted}, self.attributes, narrower.attribute_names
+        )
+
 
 def follow_logits(
     reach: Reach, receivers: Receivers, engine: Iterable[ClassRef], decisions: bool = False
@@ -52,34 +58,37 @@ def follow_logits(
         decisions: follow what samplers make of the logits too.
     """
     owners = {cls.key for cls in engine}
-    seeds = [
-        reached
+    seeds: dict[Reached, set[str]] = {
+        reached: set()
         for reached in reach.functions
         if reached.function.owner is not None and reached.function.owner.key in owners
-    ]
-    return _follow(reach, receivers, seeds, decisions)
+    }
+    return _follow(reach, receivers, seeds, Flow(True, decisions))
 
 
 def follow_named_logits(reach: Reach, receivers: Receivers) -> Region:
     """The same where no engine class is known: whatever is called logits holds them."""
-    return _follow(reach, receivers, reach.functions, True)
+    seeds: dict[Reached, set[str]] = {reached: set() for reached in reach.functions}
+    return _follow(reach, receivers, seeds, Flow(True, True))
 
 
 def _follow(
-    reach: Reach, receivers: Receivers, seeds: Iterable[Reached], decisions: bool
+    reach: Reach, receivers: Receivers, seeds: Mapping[Reached, set[str]], flow: Flow
 ) -> Region:
+    """To a fixed point from some functions and their names; where `flow` is seeded, only there."""
     region = Region()
-    own = set(seeds)
-    queue: deque[Reached] = deque(own)
-    region.tainted.update((reached, set()) for reached in own)
+    queue: deque[Reached] = deque(seeds)
+    region.tainted.update((reached, set(names)) for reached, names in seeds.items())
     while queue:
         reached = queue.popleft()
-        flow = Flow(reached in own, decisions, region.attribute_names)
+        here = replace(
+            flow, seeded=flow.seeded and reached in seeds, attributes=region.attribute_names
+        )
         names = region.tainted[reached] | _held(region, reached)
-        names = spread(reached, receivers, names, flow)
+        names = spread(reached, receivers, names, here)
         region.tainted[reached] = names
-        queue.extend(_keep_attributes(region, reach, receivers, reached, names, flow))
-        for target, parameters in passed(reach.edges[reached], reached, receivers, names, flow):
+        queue.extend(_keep_attributes(region, reach, receivers, reached, names, here))
+        for target, parameters in passed(reach.edges[reached], reached, receivers, names, here):
             known = region.tainted.get(target)
             if known is None or not parameters <= known:
                 region.tainted[target] = (known or set()) | parameters

@@ -1,8 +1,4 @@
-"""Calls that hand the target's logits to code that cannot be followed.
-
-Where a chain is found, such a call beside it may be the verifier that really decides: then the
-chain alone proves nothing.
-"""
+"""Code that is not at hand: calls that nothing tells about, and decorators from elsewhere."""
 
 from __future__ import annotations
 
@@ -12,42 +8,43 @@ import sys
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
-from .dataflow import Region
-from .program import Program
-from .reach import Reach, Reached
+from .program import ClassRef, Program
+from .reach import Reached
 from .receivers import Receivers, Scope
-from .taint import MODULES, holds_logits
+from .taint import MODULES
 
 # Packages whose decorators compile, trace or check a function, and run it all the same.
 HARMLESS = frozenset({"torch", "triton", "numpy", "numba", "pydantic", "typing_extensions", "attr"})
+# Beside the modules of arrays: parts of Triton under their usual names, and of Python.
+_KNOWN = MODULES | {"libdevice", "tldevice", "math", "triton", "operator", "copy", "functools"}
+# Builtins that look up or make what they call.
+_LOOKUPS = frozenset({"getattr", "eval", "exec", "__import__", "vars", "globals"})
+
+
+def computes(receivers: Receivers, scope: Scope, call: ast.Call) -> bool:
+    """Whether a call that leads into no code at hand only computes, or only makes an object."""
+    root: ast.expr = call.func
+    while isinstance(root, ast.Attribute | ast.Call | ast.Subscript):
+        root = root.func if isinstance(root, ast.Call) else root.value
+    if not isinstance(root, ast.Name):
+        return False
+    text = ast.unparse(call.func)
+    if text.startswith("torch.ops."):
+        return text.startswith(("torch.ops.aten.", "torch.ops.prims."))
+    if root.id in _KNOWN and root.id not in scope.locals:
+        return True
+    if isinstance(call.func, ast.Name) and hasattr(builtins, root.id):
+        return root.id not in _LOOKUPS
+    return isinstance(receivers.resolve(scope, call.func), ClassRef)
 
 
 @dataclass(frozen=True, slots=True)
 class OpaqueCall:
-    """A call whose target is looked up at run time or lies outside of the code."""
+    """A decorator whose code lies outside of the code at hand."""
 
     file: str
     line: int
     text: str
-
-
-def opaque_calls(
-    reach: Reach, receivers: Receivers, region: Region, functions: Iterable[Reached]
-) -> Iterator[OpaqueCall]:
-    """The calls in some functions that take logits and lead to no function that is known."""
-    for reached in functions:
-        names = region.tainted.get(reached)
-        if not names:
-            continue
-        scope = receivers.scope(reached.function, reached.receiver)
-        known = {id(edge.site) for edge in reach.edges[reached]}
-        for call in scope.mentions.calls:
-            arguments = [*call.args, *(word.value for word in call.keywords)]
-            if not any(holds_logits(value, names) for value in arguments):
-                continue
-            if id(call.func) not in known and _is_opaque(scope, receivers, call.func, names):
-                text = ast.unparse(call.func)
-                yield OpaqueCall(reached.function.module.path, call.lineno, text)
 
 
 def opaque_decorators(
@@ -74,32 +71,3 @@ def opaque_decorators(
                 continue
             if program.imported(bound.module, bound.attribute) is None:
                 yield OpaqueCall(module.path, mark.lineno, ast.unparse(mark))
-
-
-def _is_opaque(scope: Scope, receivers: Receivers, called: ast.expr, names: set[str]) -> bool:
-    if isinstance(called, ast.Name):
-        return _is_opaque_name(scope, receivers, called)
-    if isinstance(called, ast.Attribute):
-        text = ast.unparse(called)
-        if text.startswith("torch.ops."):
-            return not text.startswith(("torch.ops.aten.", "torch.ops.prims."))
-        # `getattr(self, name)(...)` and an attribute that holds a function of unknown origin.
-        own = isinstance(called.value, ast.Name) and called.value.id == "self"
-        return own and not list(receivers.types(scope, called))
-    if isinstance(called, ast.Subscript):
-        # `kernel[grid](...)` launches what is named; a table of functions is looked up.
-        return receivers.resolve(scope, called.value) is None and not _is_kernel(scope, called)
-    return isinstance(called, ast.Call)
-
-
-def _is_opaque_name(scope: Scope, receivers: Receivers, name: ast.Name) -> bool:
-    """A function that was handed in or made at run time, or that another package brings."""
-    if hasattr(builtins, name.id) or name.id in MODULES:
-        return False
-    if receivers.meanings(scope, name):
-        return False
-    return name.id in scope.locals or name.id in scope.imports or name.id in scope.module.imports
-
-
-def _is_kernel(scope: Scope, called: ast.Subscript) -> bool:
-    return isinstance(called.slice, ast.Tuple) and isinstance(called.value, ast.Name)

@@ -1,11 +1,12 @@
-"""Where what some functions return, or write into their arguments, goes from there."""
+"""Where some values go: what functions return or write into their arguments, or are handed."""
 
 from __future__ import annotations
 
 import ast
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from .arguments import passed
 from .reach import Reach, Reached
@@ -29,9 +30,12 @@ class _Results:
 
 
 def follow_results(
-    reach: Reach, receivers: Receivers, makers: Iterable[Reached]
+    reach: Reach,
+    receivers: Receivers,
+    makers: Iterable[Reached] = (),
+    held: Mapping[Reached, set[str]] = MappingProxyType({}),
 ) -> dict[Reached, set[str]]:
-    """The names that hold what the makers made, by function, to a fixed point.
+    """The names that hold what the makers made, or what was `held` at first, to a fixed point.
 
     Results are followed out of calls into variables, attributes and the parameters of other
     functions. What wraps a function hands its results to nobody: the function's callers get them,
@@ -42,7 +46,8 @@ def follow_results(
         for edge in reach.edges[reached]:
             if edge.handed is None:
                 state.callers[edge.target].append(reached)
-    queue = deque[Reached]()
+    queue = deque[Reached](held)
+    state.names.update((reached, set(names)) for reached, names in held.items())
     for maker in makers:
         parameters = set(positional(maker.function.node))
         stored = receivers.survey(maker.function).outline.stored

@@ -115,7 +115,7 @@ class _Pass:
         if kind is ast.Name and type(node.ctx) is ast.Store:
             self._assign(node.id, depth)
         elif kind is ast.Subscript and type(node.ctx) is ast.Store:
-            self.stored.add(_last_name(node.value))
+            self.stored.add(last_name(node.value))
         elif kind is ast.Call:
             self._written(node, depth)
         if depth:
@@ -131,7 +131,7 @@ class _Pass:
         self.nodes[ast.Assign].append(ast.copy_location(ast.Assign(targets, value), place))
 
     def _written(self, call: ast.Call, depth: int) -> None:
-        called = _last_name(call.func)
+        called = last_name(call.func)
         if isinstance(call.func, ast.Attribute) and call.args and _fills(called):
             # `rows.append(x)` and `buffer.copy_(x)` put a value into what they are called on.
             for argument in call.args:
@@ -145,10 +145,10 @@ class _Pass:
             address = call.args[0]
             while isinstance(address, ast.BinOp):
                 address = address.left
-            self.stored.add(_last_name(address))
+            self.stored.add(last_name(address))
         for word in call.keywords:
             if word.arg == "out":
-                self.stored.add(_last_name(word.value))
+                self.stored.add(last_name(word.value))
                 for argument in call.args:
                     self._store([word.value], argument, call)
 
@@ -167,7 +167,7 @@ class _Pass:
                 self.loop_names.add(f"self.{node.attr}")
         elif kind is ast.If:
             self.flags.update(_names(node.test))
-        elif kind is ast.Call and _last_name(node.func) in _LOOKUPS:
+        elif kind is ast.Call and last_name(node.func) in _LOOKUPS:
             self.keys.update(_names(node))
 
     @property
@@ -237,7 +237,7 @@ def walk_code(node: ast.AST) -> Iterator[ast.AST]:
 
 
 def _outline(function: FunctionNode, seen: _Pass) -> Outline:
-    called = frozenset(_last_name(call.func) for call in seen.nodes[ast.Call])
+    called = frozenset(last_name(call.func) for call in seen.nodes[ast.Call])
     carried = seen.carried
     used = {name.id for name in seen.nodes[ast.Name]}
     return Outline(
@@ -279,7 +279,8 @@ def _calls_itself(called: ast.expr, name: str) -> bool:
     return isinstance(called, ast.Name) and called.id == name
 
 
-def _last_name(function: ast.expr) -> str:
+def last_name(function: ast.expr) -> str:
+    """The last part of the name of what is called: `store` of `tl.store`, `f` of `f[grid]`."""
     if isinstance(function, ast.Subscript):
         function = function.value
     if isinstance(function, ast.Attribute):

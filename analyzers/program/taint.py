@@ -161,9 +161,11 @@ def is_tainted(expression: ast.expr, names: set[str], flow: Flow) -> bool:
 
 
 def _carrying(node: ast.AST) -> Iterable[ast.AST]:
-    """The parts of an expression whose contents it takes on; an index only selects."""
+    """The parts of an expression whose contents it takes on; an index or a condition selects."""
     if isinstance(node, ast.Subscript):
         return [node.value]
+    if isinstance(node, ast.IfExp):
+        return [node.body, node.orelse]
     if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Is | ast.IsNot):
         return []
     if isinstance(node, ast.Attribute) and node.attr in DESCRIPTIONS:

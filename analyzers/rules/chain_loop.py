@@ -16,6 +16,14 @@ from ..shapes.view import FunctionView
 from ..shapes.walks import pointer_walk
 from .rule import Example, Finding, Rule, Scope
 
+_ORDER = m.Comparison(
+    comparisons=[
+        m.ComparisonTarget(
+            operator=m.LessThan() | m.LessThanEqual() | m.GreaterThan() | m.GreaterThanEqual()
+        )
+    ]
+)
+
 
 class ChainLoop(Rule):
     """A loop over consecutive draft positions accepts tokens until the first mismatch.
@@ -117,6 +125,22 @@ def kernel(out_ptr, draft_ptr, target_ptr, rate_ptr, coin_ptr, count):
         ),
         Example(
             """
+def kernel(out_ptr, draft_ptr, target_ptr, seed, rate, decay, count):
+    stopped = False
+    for i in range(count):
+        if not stopped:
+            coin = tl.rand(seed, i)
+            if coin < rate:
+                token = tl.load(draft_ptr + i)
+            else:
+                token = tl.load(target_ptr + i)
+                stopped = True
+            tl.store(out_ptr + i, token)
+            rate *= decay
+"""
+        ),
+        Example(
+            """
 def accept(drafts, out, target_ids, row):
     node = 0
     while node + 1 < len(drafts) and drafts[node + 1] == target_ids[row, node]:
@@ -127,6 +151,17 @@ def accept(drafts, out, target_ids, row):
         ),
     )
     NOT_FOUND = (
+        Example(
+            """
+def anneal(coins, target_ids, out, count):
+    heat = 1.0
+    for i in range(count):
+        if coins[i] < heat:
+            out.append(target_ids[i])
+        heat *= 0.9
+    return out
+"""
+        ),
         Example(
             """
 def repeated(target_ids, size, out):
@@ -224,7 +259,9 @@ def _compares_streams(
     facts: Facts, loop: Loop, site: Site, counters: frozenset[str], view: FunctionView
 ) -> bool:
     sides = comparison_sides(site.node)
-    if len(sides) < 2 or not all(_is_stream(facts, loop, side, counters) for side in sides):
+    streams = [side for side in sides if _is_stream(facts, loop, side, counters)]
+    steady = [side for side in sides if side not in streams]
+    if len(sides) < 2 or not streams or not all(_is_pace(facts, loop, site, s) for s in steady):
         return False
     if _same_array(facts, loop, sides):
         return False
@@ -235,6 +272,16 @@ def _compares_streams(
         any(node is site.node for guard in bind.guards for node in walk(guard))
         and facts.behind([bind.value], loop) & view.logits
         for bind in facts.inside(loop)
+    )
+
+
+def _is_pace(facts: Facts, loop: Loop, site: Site, side: cst.BaseExpression) -> bool:
+    """Whether a coin is held against a rate that is carried along and changed in every round."""
+    if not m.matches(site.node, _ORDER) or not isinstance(side, cst.Name):
+        return False
+    carried = facts.carried(loop) - facts.counted(loop)
+    return side.value in carried and any(
+        bind.augmented and loop is bind.loops[-1] for bind in facts.bindings(side.value)
     )
 
 

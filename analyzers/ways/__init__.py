@@ -1,0 +1,5 @@
+"""Whether every way from the target's logits to the tokens that are kept was explained."""
+
+from .unexplained import unexplained
+
+__all__ = ["unexplained"]
