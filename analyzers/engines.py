@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from .program.module import Module
 from .program.program import ClassRef, FunctionRef, Program
@@ -21,12 +21,27 @@ V2_PROPERTY = "use_v2_model_runner"
 
 @dataclass(frozen=True, slots=True)
 class Engine:
-    """One engine path: the classes that run its steps, and where following its calls starts."""
+    """One engine path: the classes that run its steps, and where following its calls starts.
+
+    `runners` are what platforms start in the place of its own class, `brought` those of them that
+    plug-ins bring.
+    """
 
     path: EnginePath
     classes: tuple[ClassRef, ...]
     sampling: tuple[tuple[FunctionRef, ClassRef | None], ...]
     forward: tuple[tuple[FunctionRef, ClassRef | None], ...]
+    runners: tuple[ClassRef, ...] = ()
+    brought: tuple[ClassRef, ...] = ()
+
+    def with_runners(self, program: Program, runners: Iterable[ClassRef]) -> Engine:
+        """The same engine, in which some of its runners run as well."""
+        known = {cls.key for cls in self.classes}
+        new = [cls for cls in runners if cls.key not in known]
+        owners = {one.key: one for cls in new for one in program.ancestry(cls)}
+        classes = [*self.classes, *(one for key, one in owners.items() if key not in known)]
+        sampling = [*self.sampling, *(entry for cls in new for entry in _sampling(program, cls))]
+        return replace(self, classes=tuple(classes), sampling=tuple(sampling))
 
 
 def find_engines(program: Program, receivers: Receivers, package: str) -> Iterator[Engine]:
@@ -53,12 +68,16 @@ def _engine(
     forward: list[tuple[FunctionRef, ClassRef | None]] = []
     for cls in classes:
         run = program.method(cls, FORWARD)
-        sample = program.method(cls, SAMPLE) or run
-        sampling += [(sample, cls)] if sample else []
+        sampling += _sampling(program, cls)
         forward += [(run, cls)] if run else []
     sampling += [(factory, None) for factory in factories if factory is not None]
     owners = [ancestor for cls in classes for ancestor in program.ancestry(cls)]
     return Engine(path, tuple(owners), tuple(sampling), tuple(forward))
+
+
+def _sampling(program: Program, cls: ClassRef) -> list[tuple[FunctionRef, ClassRef | None]]:
+    method = program.method(cls, SAMPLE) or program.method(cls, FORWARD)
+    return [(method, cls)] if method else []
 
 
 def _runner(program: Program, folder: str, stem: str) -> ClassRef | None:

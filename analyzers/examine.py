@@ -12,6 +12,7 @@ import libcst as cst
 from .conditions import condition_of
 from .consequences import tree_commits, tree_masks, wrapped_attention
 from .engines import Engine
+from .plugins.attach import Attached
 from .program.dataflow import Region, follow_logits
 from .program.module import FunctionNode
 from .program.opaque import opaque_decorators
@@ -71,6 +72,8 @@ class Examiner:
     edited: tuple[str, ...] = ()
     # Packages that it imports and that are not there.
     missing: frozenset[str] = frozenset()
+    # What plug-ins changed in this program.
+    attached: Attached = field(default_factory=Attached)
     failures: dict[str, str] = field(default_factory=dict)
     # A method is reached through many receivers, and the trees of libcst are large: findings are
     # kept, and of the trees only the last.
@@ -85,6 +88,8 @@ class Examiner:
         """
         sampling = Reach(self.program, self.receivers)
         sampling.run(engine.sampling)
+        engine = self._with_runners(engine, sampling)
+        sampling.run(engine.sampling)
         package = engine.classes[0].module.package
         forward = Reach(self.program, self.receivers, FORWARD_DEPTH, package)
         forward.run(engine.forward)
@@ -93,6 +98,26 @@ class Examiner:
         if walks or supports(hits, Stage.DRAFTING, StageVerdict.TREE):
             hits += self._wider(engine, walks)
         return unique([*hits, *self._first(forward.functions, Scope.FORWARD)])
+
+    def _with_runners(self, engine: Engine, sampling: Reach) -> Engine:
+        """The engine with the runners of platforms that sample in a way of their own."""
+        owners = {cls.key for cls in engine.classes}
+        names = {
+            one.function.node.name
+            for one in follow_logits(sampling, self.receivers, engine.classes).tainted
+            if one.function.owner is not None and one.function.owner.key in owners
+        }
+        other = [
+            cls
+            for cls in engine.runners
+            if any(
+                isinstance(node, ast.FunctionDef) and node.name in names
+                for one in self.program.ancestry(cls)
+                for node in one.node.body
+                if one.key not in owners
+            )
+        ]
+        return engine.with_runners(self.program, [*other, *engine.brought])
 
     def _sampling(self, engine: Engine, sampling: Reach) -> list[Hit]:
         """Verification and drafting.
@@ -124,17 +149,35 @@ class Examiner:
     ) -> Iterator[Hit]:
         """Ways past a chain that was found, and decorators around it that cannot be followed."""
         hits = [hit for _, hit in found]
+        yield from self._without_verifier(engine, sampling, found)
         if not supports(hits, Stage.VERIFICATION, StageVerdict.LINEAR):
             return
         places = [
             (reached, range(hit.finding.line, hit.finding.end_line + 1)) for reached, hit in found
         ]
-        for way in unexplained(sampling, self.receivers, region, engine.classes, places):
+        replaced = self.attached.substitutes
+        for way in unexplained(sampling, self.receivers, region, engine.classes, places, replaced):
             does = "cannot be followed" if way.opaque else "is a way that no rule explains"
             yield _unknown(way.file, way.line, way.text, f"takes what the target said and {does}")
         chains = {one: None for reached, _ in found for one in reached.chain()}
         for call in opaque_decorators(self.program, chains, self.missing):
             yield _unknown(call.file, call.line, call.text, "wraps it and cannot be followed")
+
+    def _without_verifier(
+        self, engine: Engine, sampling: Reach, found: list[tuple[Reached, Hit]]
+    ) -> Iterator[Hit]:
+        """Runners of plug-ins from whose step no call leads to a verifier that was found."""
+        nodes = {id(reached.function.node) for reached, _ in found}
+        for cls in engine.brought:
+            entries = [
+                one
+                for one in sampling.functions
+                if one.via is None and one.receiver is not None and one.receiver.key == cls.key
+            ]
+            below = sampling.below(entries)
+            if not any(id(one.function.node) in nodes for one in below):
+                does = "is the runner of a plug-in, in whose step no rule found a verifier"
+                yield _unknown(cls.module.path, cls.node.lineno, cls.node.name, does)
 
     def _drafting(self, engine: Engine, outside: list[Reached], verified: list[Hit]) -> list[Hit]:
         """How the engine drafts: asked of what is reached from where it verifies.

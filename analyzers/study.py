@@ -14,7 +14,9 @@ from .install.check import RecordCheck
 from .libraries import compiled_verifiers
 from .masks import passed_masks
 from .methods import read_methods
-from .plugins import plugin_hits
+from .plugins.attach import attach
+from .plugins.notes import plugin_notes
+from .plugins.platforms import assign_runners, built_in
 from .program.program import Program
 from .program.receivers import Receivers
 from .program.replacements import replacements
@@ -59,9 +61,15 @@ class _Study:
     def run(self) -> tuple[Report, RecordCheck]:
         source = self._target.source
         self._progress("following the engine's calls")
+        attached = attach(self._program, self._receivers, self._target.plugins, PACKAGE)
+        self._examiner.attached = attached
+        platforms = built_in(self._program, self._receivers, PACKAGE)
         engines = list(find_engines(self._program, self._receivers, PACKAGE))
+        engines = list(assign_runners(self._program, engines, platforms.runners, attached.runners))
         self._replace(engines)
         default = default_path(self._program, PACKAGE, [engine.path for engine in engines])
+        if attached.unread:
+            default = dict.fromkeys(default)
         with ExitStack() as stack:
             # All paths but the last are examined beside this process, before it has threads.
             works: list[Callable[[], _Examined]] = [
@@ -98,12 +106,7 @@ class _Study:
         found: list[_Examined],
         seen: Scan,
     ) -> tuple[PathResult, ...]:
-        plugins = self._target.plugins
-        beside = plugin_hits(self._examiner, self._receivers, plugins, PACKAGE)
-        every = [
-            [*examined.hits, *beside.get(engine.path, [])]
-            for engine, examined in zip(engines, found, strict=True)
-        ]
+        every = [examined.hits for examined in found]
         masks = self._masks(seen) if any(_has_trees(hits) for hits in every) else []
         return tuple(
             judge.path(engine.path, default[engine.path], hits, masks)
@@ -129,6 +132,7 @@ class _Study:
         methods = read_methods(self._program, PACKAGE)
         elsewhere = target.seen
         differences = check.finish() if elsewhere is None else elsewhere.differences
+        hits = [hit for examined in found for hit in examined.hits]
         libraries = compiled_verifiers(source) if elsewhere is None else elsewhere.libraries
         return Report(
             target=target.name,
@@ -143,7 +147,8 @@ class _Study:
             notes=(
                 *target.notes,
                 *self._refused(),
-                *_conditions(hit for examined in found for hit in examined.hits),
+                *plugin_notes(self._examiner, PACKAGE, hits),
+                *_conditions(hits),
                 *rebound_kernels(source, judge.evidence),
                 *libraries,
             ),

@@ -27,9 +27,9 @@ def passed(
         for argument in [*call.args, *(word.value for word in call.keywords)]
     }
     for edge in edges:
-        if edge.handed is not None:
+        if edge.wrap is not None:
             own = positional(reached.function.node)
-            taken = {name for name, place in edge.handed if own[place] in names}
+            taken = {name for name, place in edge.wrap.handed if own[place] in names}
             if taken:
                 yield edge.target, taken
             continue

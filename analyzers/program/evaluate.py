@@ -17,6 +17,8 @@ from .values import (
     Constant,
     Copying,
     Instance,
+    Row,
+    Stored,
     Table,
     Value,
     Words,
@@ -55,6 +57,8 @@ class Evaluator:
                 return [Closure(FunctionRef(module, as_function(node)), names)]
             case ast.Dict():
                 return [Table(module, node, names)]
+            case ast.List(elts=elements) | ast.Tuple(elts=elements):
+                return [Row(module, tuple(elements), names)]
             case ast.Call():
                 return self._called(module, node, names)
         return list(self._part(module, node, names))
@@ -142,6 +146,8 @@ class Evaluator:
                     self._assign(module, targets, value, names)
                 case ast.AnnAssign(target=target, value=ast.expr() as value):
                     self._assign(module, [target], value, names)
+                case ast.Expr(value=ast.Call() as value):
+                    self.effect(module, value, names)
                 case _:
                     ended = False
                     for ways, certain in self._branches(module, statement, names):
@@ -152,8 +158,18 @@ class Evaluator:
                         yield None
                         return
 
+    def effect(self, module: Module, call: ast.Call, names: dict[str, Value]) -> None:
+        """A call for its effect; a decorator's are of no interest."""
+
+    def stored(self, module: Module, at: ast.expr, stored: Stored) -> None:
+        """A value is stored on something that is no object made here."""
+
+    def rounds(self, module: Module, loop: ast.For, names: dict[str, Value]) -> Iterator[None]:
+        """The rounds of a loop; of a decorator's, one tells enough."""
+        yield
+
     def _branches(
-        self, module: Module, statement: ast.stmt, names: Mapping[str, Value]
+        self, module: Module, statement: ast.stmt, names: dict[str, Value]
     ) -> Iterator[tuple[list[ast.stmt], bool]]:
         """The bodies of a compound statement that may run, and whether one certainly does."""
         match statement:
@@ -177,7 +193,10 @@ class Evaluator:
                 yield [*body, *orelse], False
                 for handler in handlers:
                     yield handler.body, False
-            case ast.For(body=body) | ast.While(body=body):
+            case ast.For(body=body):
+                for _ in self.rounds(module, statement, names):
+                    yield body, False
+            case ast.While(body=body):
                 yield body, False
 
     def _import(
@@ -209,10 +228,23 @@ class Evaluator:
                 names.pop(target.id, None)
                 if found:
                     names[target.id] = found[0]
-            elif isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name):
-                holder = names.get(target.value.id)
-                if isinstance(holder, Instance) and found:
-                    holder.attributes[target.attr] = found[0]
+            elif isinstance(target, ast.Attribute):
+                self._store(module, target, found, names)
+
+    def _store(
+        self,
+        module: Module,
+        target: ast.Attribute,
+        found: Sequence[Value],
+        names: Mapping[str, Value],
+    ) -> None:
+        holders: Sequence[Value | None] = self.expression(module, target.value, names)
+        for holder in holders or [None]:
+            if not isinstance(holder, Instance):
+                value = found[0] if found else None
+                self.stored(module, target, Stored(holder, target.attr, value))
+            elif found:
+                holder.attributes[target.attr] = found[0]
 
     def _called(self, module: Module, node: ast.Call, names: Mapping[str, Value]) -> list[Value]:
         if (made := self._made(module, node, names)) is not None:

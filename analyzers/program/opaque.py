@@ -23,10 +23,8 @@ _LOOKUPS = frozenset({"getattr", "eval", "exec", "__import__", "vars", "globals"
 
 def computes(receivers: Receivers, scope: Scope, call: ast.Call) -> bool:
     """Whether a call that leads into no code at hand only computes, or only makes an object."""
-    root: ast.expr = call.func
-    while isinstance(root, ast.Attribute | ast.Call | ast.Subscript):
-        root = root.func if isinstance(root, ast.Call) else root.value
-    if not isinstance(root, ast.Name):
+    root = _root(call)
+    if root is None:
         return False
     text = ast.unparse(call.func)
     if text.startswith("torch.ops."):
@@ -36,6 +34,22 @@ def computes(receivers: Receivers, scope: Scope, call: ast.Call) -> bool:
     if isinstance(call.func, ast.Name) and hasattr(builtins, root.id):
         return root.id not in _LOOKUPS
     return isinstance(receivers.resolve(scope, call.func), ClassRef)
+
+
+def is_passed_over(receivers: Receivers, scope: Scope, call: ast.Call) -> bool:
+    """Whether a call leads into a part of the package that is not followed, such as transport."""
+    root = _root(call)
+    if root is None:
+        return False
+    bound = scope.imports.get(root.id) or scope.module.imports.get(root.id)
+    return bound is not None and receivers.program.is_outside(bound.module)
+
+
+def _root(call: ast.Call) -> ast.Name | None:
+    root: ast.expr = call.func
+    while isinstance(root, ast.Attribute | ast.Call | ast.Subscript):
+        root = root.func if isinstance(root, ast.Call) else root.value
+    return root if isinstance(root, ast.Name) else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,6 +124,7 @@ class Program:
         self._modules: dict[str, Module | None] = {}
         self._methods: dict[tuple[str, str], dict[str, FunctionNode]] = {}
         self._ancestry: dict[tuple[str, str], tuple[ClassRef, ...]] = {}
+        self._beside_class: dict[tuple[str, str], list[ClassRef]] = {}
         self.failures: dict[str, str] = {}
 
     def with_attention(self) -> Program:
@@ -257,6 +258,14 @@ class Program:
             if first is None:
                 found += self._held(origin, origin.definitions.get(bound.attribute))
         return found
+
+    def put_beside(self, cls: ClassRef, other: ClassRef) -> None:
+        """From here on, whoever names a class may get another one."""
+        self._beside_class.setdefault(cls.key, []).append(other)
+
+    def beside_class(self, cls: ClassRef) -> list[ClassRef]:
+        """The classes that may stand in the place of one."""
+        return self._beside_class.get(cls.key, [])
 
     def _meaning(self, module: Module, other: Definition | Import) -> list[Resolved]:
         if isinstance(other, Import):

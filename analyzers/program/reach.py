@@ -16,6 +16,7 @@ from typing import TypeVar
 from ..result import Call
 from .program import ClassRef, FunctionRef, ModuleRef, Program
 from .receivers import Receivers, Scope
+from .wrappers import Wrap
 
 # Python 3.11 has no syntax for the parameter of a single function.
 _Mention = TypeVar("_Mention", ast.Name, ast.Attribute)
@@ -66,13 +67,12 @@ class Reached:
 class Edge:
     """A mention of `target` in a function; `site` is the name or attribute that mentions it.
 
-    A wrapper of the function is mentioned by a decorator; `handed` are its parameters with the
-    places of the function's own arguments that they take.
+    A wrapper of the function is mentioned by a decorator, and `wrap` says what it is handed.
     """
 
     site: ast.expr
     target: Reached
-    handed: tuple[tuple[str, int], ...] | None = None
+    wrap: Wrap | None = None
 
 
 # A mention, what it resolves to, and the class through which it was named.
@@ -122,7 +122,7 @@ class Reach:
         for function in functions:
             entry = Reached(function, None, None, function.node.lineno, 0)
             for wrap in self._receivers.wrappers.of(function).wraps:
-                self._push(wrap.function, None, entry, wrap.site, wrap.handed)
+                self._push(wrap.function, None, entry, wrap.site, wrap)
         self._drain()
 
     def _drain(self) -> None:
@@ -138,7 +138,7 @@ class Reach:
         receiver: ClassRef | None,
         via: Reached | None,
         site: ast.expr | None,
-        handed: tuple[tuple[str, int], ...] | None = None,
+        wrap: Wrap | None = None,
     ) -> None:
         name = function.module.name
         if self._program.is_outside(name):
@@ -153,7 +153,7 @@ class Reach:
             self._seen[key] = target
             self._queue.append(target)
         if via is not None and site is not None:
-            self.edges[via].append(Edge(site, target, handed))
+            self.edges[via].append(Edge(site, target, wrap))
 
     @property
     def classes(self) -> tuple[ClassRef, ...]:
@@ -167,6 +167,17 @@ class Reach:
             for reached in self.functions
             if reached.receiver is not None and reached.receiver.key == receiver.key
         ]
+
+    def below(self, starts: Iterable[Reached]) -> set[Reached]:
+        """Some functions, and all that calls lead to from them."""
+        found: set[Reached] = set()
+        waiting = list(starts)
+        while waiting:
+            reached = waiting.pop()
+            if reached not in found:
+                found.add(reached)
+                waiting += [edge.target for edge in self.edges[reached]]
+        return found
 
     def _expand(self, reached: Reached) -> None:
         scope = self._receivers.scope(reached.function, reached.receiver)
@@ -182,7 +193,7 @@ class Reach:
         for call in scope.mentions.calls:
             self._call(scope, call, reached)
         for wrap in self._receivers.wrappers.of(reached.function).wraps:
-            self._push(wrap.function, None, reached, wrap.site, wrap.handed)
+            self._push(wrap.function, None, reached, wrap.site, wrap)
 
     def _mentions(self, scope: Scope) -> tuple[list[_Static], list[ast.Attribute]]:
         """What a function mentions whatever its receiver is, and what depends on the receiver."""

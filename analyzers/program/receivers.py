@@ -127,7 +127,9 @@ class Receivers:
             found = [self.resolve(scope, name)]
         else:
             found = list(self.program.meanings(scope.module, name.id))
-        return [one for one in found if isinstance(one, FunctionRef | ClassRef)]
+        known = [one for one in found if isinstance(one, FunctionRef | ClassRef)]
+        classes = [one for one in known if isinstance(one, ClassRef)]
+        return [*known, *(other for cls in classes for other in self.program.beside_class(cls))]
 
     def types(self, scope: Scope, expression: ast.expr, steps: int = 0) -> Iterator[ClassRef]:
         """The classes of which `expression` may be an instance."""
@@ -183,6 +185,7 @@ class Receivers:
         found = self.resolve(scope, func)
         if isinstance(found, ClassRef):
             yield found
+            yield from self.program.beside_class(found)
         elif isinstance(found, FunctionRef):
             base = self.resolve(scope, func.value) if isinstance(func, ast.Attribute) else None
             yield from self._returned(found, base if isinstance(base, ClassRef) else None, steps)
@@ -221,6 +224,10 @@ class Receivers:
             return
         if not isinstance(parsed.body, ast.Constant):
             yield from self._annotated(scope, parsed.body)
+
+    def attributes(self, owner: ClassRef) -> list[str]:
+        """The names of what an instance of a class holds, as far as its methods say."""
+        return list(self._index(owner))
 
     def attribute(self, owner: ClassRef, name: str, steps: int = 0) -> tuple[ClassRef, ...]:
         """The classes that `instance_of_owner.name` may hold, each once."""

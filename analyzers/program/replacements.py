@@ -14,7 +14,7 @@ from .module import FunctionNode
 from .program import ClassRef, FunctionRef, Program
 from .receivers import Receivers, Scope
 from .values import Closure, Value, positional
-from .wrappers import Wrap, bound
+from .wrappers import Wrap, bound, rest_of
 
 # Objects of objects are followed so far from the engine.
 MAX_PATH = 3
@@ -109,6 +109,16 @@ def _held(receivers: Receivers, engine: ClassRef, path: tuple[str, ...]) -> list
         found = {one.key: one for cls in classes for one in receivers.attribute(cls, name)}
         classes = list(found.values())
     return classes
+
+
+def method_wrap(closure: Closure, replaced: FunctionRef) -> Wrap:
+    """What a class or a module holds in a function's place; it is handed all that was."""
+    names = positional(closure.function.node)
+    handed = [(name, place) for place, name in enumerate(names[len(closure.first) :])]
+    handed = handed[: len(positional(replaced.node))]
+    handed += rest_of(closure.function.node, len(handed), replaced)
+    site = ast.copy_location(ast.Name(replaced.node.name, ast.Load()), replaced.node)
+    return Wrap(bound(closure.function, dict(closure.names), replaced), site, tuple(handed))
 
 
 def _wrap(closure: Closure, method: FunctionRef, target: ast.Attribute, value: ast.expr) -> Wrap:

@@ -44,7 +44,7 @@ def follow_results(
     state = _Results(reach, receivers)
     for reached in reach.functions:
         for edge in reach.edges[reached]:
-            if edge.handed is None:
+            if edge.wrap is None:
                 state.callers[edge.target].append(reached)
     queue = deque[Reached](held)
     state.names.update((reached, set(names)) for reached, names in held.items())

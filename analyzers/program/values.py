@@ -37,6 +37,15 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Row:
+    """A list or a tuple that is written out."""
+
+    module: Module
+    elements: tuple[ast.expr, ...]
+    names: Mapping[str, Value]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Instance:
     """An object of a class, with the attributes that its constructor sets."""
 
@@ -49,7 +58,16 @@ class Copying:
     """What `functools.wraps(f)` makes: a decorator that hands back what it is given."""
 
 
-Value = Constant | Closure | Table | Instance | Copying | ClassRef | ModuleRef
+Value = Constant | Closure | Table | Row | Instance | Copying | ClassRef | ModuleRef
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stored:
+    """A value that is given to an attribute of something; what is None is not known."""
+
+    holder: Value | None
+    name: str
+    value: Value | None
 
 
 Words = Mapping[str, Value]

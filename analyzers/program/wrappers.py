@@ -25,11 +25,13 @@ class Wrap:
         site: the decorator.
         handed: which of its parameters takes the argument at which place of the decorated
             function, whose instance is at place 0.
+        forwards: it hands everything on to another wrapper of the same function.
     """
 
     function: FunctionRef
     site: ast.expr
     handed: tuple[tuple[str, int], ...]
+    forwards: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +105,11 @@ class Wrappers:
         through = list(self._handed_on(function, wrapper, places, site))
         yield from through
         if not _is_lambda(wrapper) and not self._is_idle(function, wrapper):
-            handed = [*places.items(), *_rest(wrapper.function.node, len(names), function)]
+            handed = [*places.items(), *rest_of(wrapper.function.node, len(names), function)]
             # What it hands everything on to is followed with its own arguments, not from here.
             known = self._evaluator.enclosed(wrapper)
             copied = bound(wrapper.function, known, function, drop=bool(through))
-            yield Wrap(copied, site, tuple(handed))
+            yield Wrap(copied, site, tuple(handed), forwards=bool(through))
 
     def _is_idle(self, function: FunctionRef, wrapper: Closure) -> bool:
         """Whether a wrapper certainly returns what the function alone returns."""
@@ -194,7 +196,8 @@ def bound(
     return FunctionRef(function.module, node, function.owner, held, wraps)
 
 
-def _rest(node: FunctionNode, first: int, function: FunctionRef) -> list[tuple[str, int]]:
+def rest_of(node: FunctionNode, first: int, function: FunctionRef) -> list[tuple[str, int]]:
+    """The places of a wrapped function's arguments from `first` on that `*args` takes."""
     if node.args.vararg is None:
         return []
     places = range(first, len(positional(function.node)))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..program.arguments import parameters_of
 from ..program.opaque import computes
-from ..program.reach import Reach, Reached
+from ..program.reach import Reached
 from ..program.results import follow_results
 from ..program.taint import callee, holds_logits
 from .code import Code
@@ -110,20 +110,8 @@ def _only_samples(code: Code, reached: Reached, branch: Iterable[ast.stmt], whol
     if any(whole in _names(call) for call in unknown if not computes(code.receivers, scope, call)):
         return False
     held = follow_results(code.reach, code.receivers, held=seeds)
-    below = _below(code.reach, seeds)
+    below = code.reach.below(seeds)
     return not any(_compares(code, one, held[one]) for one in below if one in held)
-
-
-def _below(reach: Reach, starts: Iterable[Reached]) -> set[Reached]:
-    """Some functions, and all that calls lead to from them."""
-    found: set[Reached] = set()
-    waiting = list(starts)
-    while waiting:
-        reached = waiting.pop()
-        if reached not in found:
-            found.add(reached)
-            waiting += [edge.target for edge in reach.edges[reached]]
-    return found
 
 
 def _names(call: ast.Call) -> set[str]:

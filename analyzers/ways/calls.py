@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..program.arguments import matched
-from ..program.opaque import computes
-from ..program.reach import Edge, Reached
+from ..program.opaque import computes, is_passed_over
+from ..program.reach import Edge, Reach, Reached
 from ..program.survey import last_name
 from ..program.taint import DESCRIPTIONS, PRODUCER, callee
 from ..program.values import positional
@@ -42,7 +42,7 @@ class Calls(Values):
         return held is not None and id(held.node) in self._code.nodes
 
     def _arguments(self, call: ast.Call) -> Mark:
-        return mixed(self._value(value) for value in _given(call))
+        return mixed(self._value(value) for value in given_to(call))
 
     def _is_plain(self, call: ast.Call) -> bool:
         if computes(self._code.receivers, self._scope, call):
@@ -51,7 +51,7 @@ class Calls(Values):
         return isinstance(call.func, ast.Attribute) and bool(self._value(call.func.value))
 
     def _computed(self, call: ast.Call, name: str) -> Mark:
-        marks = [self._value(value) for value in _given(call)]
+        marks = [self._value(value) for value in given_to(call)]
         base = NOTHING
         if isinstance(call.func, ast.Attribute):
             base = self._value(call.func.value)
@@ -101,17 +101,28 @@ class Calls(Values):
     def _followed(self, call: ast.Call, edges: Sequence[Edge]) -> Mark:
         result = NOTHING
         for edge in edges:
-            target = edge.target
-            given = self._bound(call, edge)
-            if target in self._code.deciding:
-                result |= VERIFIED
-                self._chosen.update(self._choosing(_given(call)))
-                self._pass_back(call, edge, dict.fromkeys(self._stored_by(target), VERIFIED))
-            elif target.function.node.name == "__init__":
-                result |= mixed(given.values())
-            else:
-                result |= self._transformed(call, edge, given)
+            result |= self._from(call, edge.target)
+            for wrapper in wrappers_of(self._code.reach, edge.target):
+                if wrapper not in self._code.deciding and edge.target in self._code.deciding:
+                    result |= self._raw_from(wrapper)
         return result
+
+    def _from(self, call: ast.Call, target: Reached) -> Mark:
+        """What one of the functions gives that a call may lead to."""
+        if target in self._code.deciding:
+            self._chosen.update(self._choosing(given_to(call)))
+            self._pass_back(call, target, dict.fromkeys(self._stored_by(target), VERIFIED))
+            return VERIFIED
+        given = self._bound(call, target)
+        if target.function.node.name == "__init__":
+            return mixed(given.values())
+        return self._transformed(call, target, given)
+
+    def _raw_from(self, function: Reached) -> Mark:
+        """What runs in place of a verifier and does not lead to one."""
+        symbol, module = function.function.symbol, function.function.module
+        line = function.function.node.lineno
+        return Mark(raw=frozenset({Way(module.path, line, symbol, opaque=False)}))
 
     def _choosing(self, values: Sequence[ast.expr]) -> Iterator[Way]:
         """What chose the drafts that a verifier is given, where the target had a say in it."""
@@ -125,42 +136,43 @@ class Calls(Values):
             elif isinstance(value, ast.Name) and value.id in self._turned:
                 yield from (way for way in self._named(value.id).raw if way.line)
 
-    def _transformed(self, call: ast.Call, edge: Edge, given: Mapping[str, Mark]) -> Mark:
+    def _transformed(self, call: ast.Call, target: Reached, given: Mapping[str, Mark]) -> Mark:
         """What code that verifies nothing makes of what it is given."""
         marks = [mark for mark in given.values() if mark]
         if all(mark.settled for mark in marks):
             return VERIFIED if marks else NOTHING
         if any(mark.settled for mark in marks) and self._depth < _MAX_DEPTH:
-            outcome = self._code.outcome(edge.target, given, self._depth + 1)
-            self._pass_back(call, edge, outcome.written)
+            outcome = self._code.outcome(target, given, self._depth + 1)
+            self._pass_back(call, target, outcome.written)
             return outcome.value
         made = Mark(raw=frozenset({self._way(call, opaque=False)}))
-        self._pass_back(call, edge, dict.fromkeys(self._stored_by(edge.target), made))
+        self._pass_back(call, target, dict.fromkeys(self._stored_by(target), made))
         return made
 
     def _stored_by(self, target: Reached) -> frozenset[str]:
         stored = self._code.receivers.survey(target.function).outline.stored
         return stored & set(positional(target.function.node))
 
-    def _bound(self, call: ast.Call, edge: Edge) -> dict[str, Mark]:
+    def _bound(self, call: ast.Call, target: Reached) -> dict[str, Mark]:
         """The marks of the parameters of what is called."""
-        return {name: self._value(value) for name, value in matched(call, edge.target)}
+        return {name: self._value(value) for name, value in matched(call, target)}
 
-    def _pass_back(self, call: ast.Call, edge: Edge, written: Mapping[str, Mark]) -> None:
+    def _pass_back(self, call: ast.Call, target: Reached, written: Mapping[str, Mark]) -> None:
         """What a function writes into its parameters is written into the arguments."""
-        for name, value in matched(call, edge.target):
+        for name, value in matched(call, target):
             mark = written.get(name)
             if mark and mark != self._value(value):
                 self._write(value, mark, strong=mark.settled)
 
     def _opaque(self, call: ast.Call) -> Mark:
         """Nothing tells what a call does: all that it is given may be written."""
-        values = _given(call)
+        values = given_to(call)
         marks = [self._value(value) for value in values]
         base = self._value(call.func.value) if isinstance(call.func, ast.Attribute) else NOTHING
         if not any(mark.raw for mark in [base, *marks]):
             return mixed([base, *marks])
-        made = Mark(raw=frozenset({self._way(call, opaque=True)}))
+        passed_over = is_passed_over(self._code.receivers, self._scope, call)
+        made = Mark(raw=frozenset({self._way(call, opaque=not passed_over)}))
         for value, mark in zip(values, marks, strict=True):
             if isinstance(value, ast.Name) and not mark:
                 self._write(value, made, strong=True)
@@ -170,7 +182,15 @@ class Calls(Values):
         return Way(self._file, call.lineno, ast.unparse(call.func), opaque)
 
 
-def _given(call: ast.Call) -> list[ast.expr]:
+def wrappers_of(reach: Reach, reached: Reached) -> Iterator[Reached]:
+    """What runs in place of a function, without what only hands its arguments on to such."""
+    for edge in reach.edges[reached]:
+        if edge.wrap is not None and not edge.wrap.forwards:
+            yield edge.target
+
+
+def given_to(call: ast.Call) -> list[ast.expr]:
+    """What a call is given, spread values included."""
     plain = [one.value if isinstance(one, ast.Starred) else one for one in call.args]
     return [*plain, *(word.value for word in call.keywords)]
 

@@ -16,9 +16,11 @@ from ..program.program import ClassRef
 from ..program.reach import Reach, Reached
 from ..program.receivers import Receivers
 from .absence import absent_branches
+from .calls import wrappers_of
 from .code import Code
 from .marks import Mark, Way
 from .statements import run
+from .substitute import Substitute
 
 
 def unexplained(
@@ -27,6 +29,7 @@ def unexplained(
     region: Region,
     engine: Iterable[ClassRef],
     found: Iterable[tuple[Reached, range]],
+    substitutes: Iterable[Substitute] = (),
 ) -> list[Way]:
     """The ways past the verifiers that rules found, each once and in the order of the code.
 
@@ -36,6 +39,7 @@ def unexplained(
         region: the functions that the target's logits reach.
         engine: the engine's class and its bases.
         found: where a verifier was found: the function, and the lines of the finding.
+        substitutes: what plug-ins replace by what cannot be followed.
     """
     verifiers: dict[int, list[range]] = defaultdict(list)
     starts: list[Reached] = []
@@ -58,12 +62,27 @@ def unexplained(
     code.absent = frozenset(
         branch for reached in deciding for branch in absent_branches(code, reached)
     )
-    ways = {way: None for reached in deciding for way in _beside(code, reached)}
+    ways = {way for reached in deciding for way in _beside(code, reached)}
+    ways |= {one.way for one in substitutes if any(_replaces(one, each) for each in deciding)}
     return sorted(ways)
 
 
+def _replaces(substitute: Substitute, reached: Reached) -> bool:
+    """Whether a function, or its class, may be the one that is replaced."""
+    function = reached.function
+    if isinstance(substitute.replaced, ClassRef):
+        return function.owner is not None and function.owner.key == substitute.replaced.key
+    if substitute.replaced is not None:
+        return function.node is substitute.replaced.node
+    # Too many classes have methods of these names.
+    return function.node.name == substitute.name and substitute.name not in {"forward", "__call__"}
+
+
 def _leading_to(reach: Reach, region: Region, starts: Iterable[Reached]) -> frozenset[Reached]:
-    """The functions of the region from which calls lead to some others, and these."""
+    """The functions of the region from which calls lead to some others, and these.
+
+    What runs in place of one of them and calls it leads there as well.
+    """
     callers: dict[Reached, list[Reached]] = defaultdict(list)
     for reached in region.tainted:
         for edge in reach.edges[reached]:
@@ -75,7 +94,21 @@ def _leading_to(reach: Reach, region: Region, starts: Iterable[Reached]) -> froz
         if reached not in found:
             found[reached] = None
             waiting += callers[reached]
+            waiting += [one for one in wrappers_of(reach, reached) if _calls_wrapped(one)]
     return frozenset(found)
+
+
+def _calls_wrapped(wrapper: Reached) -> bool:
+    """Whether a wrapper calls the function in whose place it runs."""
+    function = wrapper.function
+    wrapped = function.wraps
+    return wrapped is not None and any(
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in function.bound
+        and function.bound[node.func.id].node is wrapped.node
+        for node in ast.walk(function.node)
+    )
 
 
 def _beside(code: Code, reached: Reached) -> Iterator[Way]:

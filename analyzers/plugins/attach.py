@@ -1,0 +1,128 @@
+"""What plug-ins put in the place of the engine's own code, made known to the analysis.
+
+From then on a call of a replaced function leads to both: a plug-in may be switched off by
+`VLLM_PLUGINS`. What cannot be followed is kept with its place, so that nothing that it replaces
+counts as explained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from ..program.module import Module
+from ..program.program import ClassRef, FunctionRef, ModuleRef, Program
+from ..program.receivers import Receivers
+from ..program.replacements import method_wrap
+from ..program.values import Closure
+from ..result import Plugin
+from ..ways.marks import Way
+from ..ways.substitute import Substitute
+from .platforms import Platform, Runner, started_platform
+from .start import Binding, Started, start
+
+_PLATFORMS = "vllm.platform_plugins"
+
+
+@dataclass(slots=True)
+class Attached:
+    """What plug-ins changed, and what is left open."""
+
+    substitutes: list[Substitute] = field(default_factory=list)
+    runners: list[Runner] = field(default_factory=list)
+    # Platforms whose runner could not be read: sentences.
+    unread: list[str] = field(default_factory=list)
+    started: dict[Plugin, Started] = field(default_factory=dict)
+    # The names that each plug-in needs and this vLLM lacks.
+    missing: dict[Plugin, list[str]] = field(default_factory=dict)
+
+
+def attach(
+    program: Program, receivers: Receivers, plugins: Iterable[Plugin], package: str
+) -> Attached:
+    """Start every plug-in, and note in the program what it replaces."""
+    attached = Attached()
+    for plugin in plugins:
+        started = start(program, plugin.value)
+        attached.started[plugin] = started
+        lacking = list(_lacking(program, started.modules, package))
+        for binding in started.bindings:
+            lacking += _apply(program, receivers, attached, binding, package)
+        attached.missing[plugin] = list(dict.fromkeys(lacking))
+        if plugin.group == _PLATFORMS:
+            platform = started_platform(program, receivers, started)
+            attached.runners += platform.runners
+            attached.unread += _unread(plugin, platform, started)
+    return attached
+
+
+def _unread(plugin: Plugin, platform: Platform, started: Started) -> Iterator[str]:
+    where = f"the platform plug-in {plugin.name} ({plugin.value})"
+    for name in platform.unread:
+        yield f"{where} names {name}, which is not there: the runner that it starts was not read"
+    if not started.returned or not started.finished:
+        yield f"{where} could not be followed to a platform: the runner that it starts was not read"
+
+
+def _apply(
+    program: Program, receivers: Receivers, attached: Attached, binding: Binding, package: str
+) -> Iterator[str]:
+    """Make one replacement known; the name of what it needs if that is not there."""
+    stored = binding.stored
+    holder, name = stored.holder, stored.name
+    if isinstance(holder, ClassRef) and _lies_in(holder.module.name, package):
+        replaced: ClassRef | FunctionRef | None = program.method(holder, name)
+        where = f"{holder.module.name}.{holder.node.name}.{name}"
+    elif isinstance(holder, ModuleRef) and _lies_in(holder.name, package):
+        found = program.imported(holder.name, name)
+        replaced = found if isinstance(found, ClassRef | FunctionRef) else None
+        where = f"{holder.name}.{name}"
+    else:
+        if holder is None:
+            attached.substitutes.append(Substitute(name, None, _way(binding, name)))
+        return
+    if replaced is None:
+        if isinstance(stored.value, Closure | ClassRef) and not _mentions(program, holder, name):
+            yield where
+        return
+    value = stored.value
+    if isinstance(replaced, FunctionRef) and isinstance(value, Closure):
+        if value.function.node is not replaced.node:
+            receivers.wrappers.put(replaced, method_wrap(value, replaced))
+    elif isinstance(replaced, ClassRef) and isinstance(value, ClassRef):
+        program.put_beside(replaced, value)
+    else:
+        attached.substitutes.append(Substitute(name, replaced, _way(binding, where)))
+
+
+def _way(binding: Binding, name: str) -> Way:
+    return Way(binding.module.path, binding.line, f"the plug-in's own {name}", opaque=True)
+
+
+def _mentions(program: Program, holder: ClassRef | ModuleRef, name: str) -> bool:
+    """Whether a module knows a name at all, though not as a definition."""
+    module = holder.module if isinstance(holder, ClassRef) else program.module(holder.name)
+    return module is not None and name.encode() in module.source
+
+
+def _lacking(program: Program, modules: Iterable[Module], package: str) -> Iterator[str]:
+    """The names that some modules import from the package and that it does not have."""
+    for module in modules:
+        for bound in module.imports.values():
+            if not _lies_in(bound.module, package):
+                continue
+            origin = program.module(bound.module)
+            if origin is None:
+                whole = f"{bound.module}.{bound.attribute}" if bound.attribute else bound.module
+                if program.path_of(bound.module) is None and program.path_of(whole) is None:
+                    yield whole
+            elif (
+                bound.attribute is not None
+                and program.path_of(f"{bound.module}.{bound.attribute}") is None
+                and bound.attribute.encode() not in origin.source
+            ):
+                yield f"{bound.module}.{bound.attribute}"
+
+
+def _lies_in(name: str, package: str) -> bool:
+    return f"{name}.".startswith(f"{package}.")
