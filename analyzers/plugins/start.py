@@ -93,10 +93,13 @@ class _Start(Evaluator):
             self._steps += 1
             if self._steps > MAX_STEPS:
                 return
-            if isinstance(statement, ast.Import | ast.ImportFrom):
+            if isinstance(statement, ast.Import):
+                for alias in statement.names:
+                    self._load(alias.name)
+            elif isinstance(statement, ast.ImportFrom):
                 for _, bound in imported_names(statement, module.package):
-                    self._load(f"{bound.module}.{bound.attribute or ''}".rstrip("."))
-            if isinstance(statement, ast.ClassDef):
+                    self._load(f"{bound.module}.{bound.attribute}")
+            elif isinstance(statement, ast.ClassDef):
                 self._mark(module, statement, names)
             found = list(super()._statements(module, [statement], names))
             yield from found
@@ -104,7 +107,8 @@ class _Start(Evaluator):
                 return
 
     def _mark(self, module: Module, cls: ast.ClassDef, names: dict[str, Value]) -> None:
-        """Call the decorators of a class with it."""
+        """Make a class known by its name, and call its decorators with it."""
+        names[cls.name] = ClassRef(module, cls)
         for mark in cls.decorator_list:
             for decorator in self.expression(module, mark, names):
                 self.call(decorator, [ClassRef(module, cls)], {})

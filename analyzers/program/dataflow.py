@@ -31,6 +31,8 @@ class Region:
     """
 
     tainted: dict[Reached, set[str]] = field(default_factory=dict)
+    # The parameters that callers hand logits.
+    handed: dict[Reached, set[str]] = field(default_factory=dict)
     attributes: dict[tuple[str, str], set[str]] = field(default_factory=dict)
 
     # The names of all of them, and of those that are set from outside their class.
@@ -42,7 +44,10 @@ class Region:
     def over(self, narrower: Region) -> Region:
         """Both: what is known of a function in the narrower one holds."""
         return Region(
-            {**self.tainted, **narrower.tainted}, self.attributes, narrower.attribute_names
+            {**self.tainted, **narrower.tainted},
+            {**self.handed, **narrower.handed},
+            self.attributes,
+            narrower.attribute_names,
         )
 
 
@@ -89,6 +94,7 @@ def _follow(
         region.tainted[reached] = names
         queue.extend(_keep_attributes(region, reach, receivers, reached, names, here))
         for target, parameters in passed(reach.edges[reached], reached, receivers, names, here):
+            region.handed.setdefault(target, set()).update(parameters)
             known = region.tainted.get(target)
             if known is None or not parameters <= known:
                 region.tainted[target] = (known or set()) | parameters

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
+from .module import Import
 from .program import ClassRef, Program
 from .reach import Reached
 from .receivers import Receivers, Scope
@@ -38,11 +39,20 @@ def computes(receivers: Receivers, scope: Scope, call: ast.Call) -> bool:
 
 def is_passed_over(receivers: Receivers, scope: Scope, call: ast.Call) -> bool:
     """Whether a call leads into a part of the package that is not followed, such as transport."""
+    bound = _import_of(scope, call)
+    return bound is not None and receivers.program.is_outside(bound.module)
+
+
+def is_imported(scope: Scope, call: ast.Call) -> bool:
+    """Whether what is called, or whose method is called, is imported."""
+    return _import_of(scope, call) is not None
+
+
+def _import_of(scope: Scope, call: ast.Call) -> Import | None:
     root = _root(call)
     if root is None:
-        return False
-    bound = scope.imports.get(root.id) or scope.module.imports.get(root.id)
-    return bound is not None and receivers.program.is_outside(bound.module)
+        return None
+    return scope.imports.get(root.id) or scope.module.imports.get(root.id)
 
 
 def _root(call: ast.Call) -> ast.Name | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -26,6 +26,7 @@ class _Results:
     # Functions that hand results back, and through which of their parameters as well.
     makers: dict[Reached, set[str]] = field(default_factory=dict)
     attributes: frozenset[str] = frozenset()
+    functions: Collection[Reached] = ()
     callers: dict[Reached, list[Reached]] = field(default_factory=lambda: defaultdict(list))
 
 
@@ -34,15 +35,17 @@ def follow_results(
     receivers: Receivers,
     makers: Iterable[Reached] = (),
     held: Mapping[Reached, set[str]] = MappingProxyType({}),
+    within: Collection[Reached] = (),
 ) -> dict[Reached, set[str]]:
     """The names that hold what the makers made, or what was `held` at first, to a fixed point.
 
     Results are followed out of calls into variables, attributes and the parameters of other
     functions. What wraps a function hands its results to nobody: the function's callers get them,
-    mixed with all that they always got.
+    mixed with all that they always got. Only functions `within` some are followed, if these are
+    given.
     """
-    state = _Results(reach, receivers)
-    for reached in reach.functions:
+    state = _Results(reach, receivers, functions=within or reach.functions)
+    for reached in state.functions:
         for edge in reach.edges[reached]:
             if edge.wrap is None:
                 state.callers[edge.target].append(reached)
@@ -71,7 +74,7 @@ def _visit(state: _Results, reached: Reached) -> Iterator[Reached]:
     if stored - state.attributes:
         state.attributes |= stored
         # Whoever reads such an attribute holds a result.
-        yield from (other for other in state.reach.functions if _reads(state, other, stored))
+        yield from (other for other in state.functions if _reads(state, other, stored))
     given = [*passed(edges, reached, state.receivers, names, flow)]
     for target, parameters in [*given, *_instances(state, reached, names, flow)]:
         if not parameters <= state.names[target]:

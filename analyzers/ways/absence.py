@@ -17,13 +17,13 @@ _NONE = (ast.Is, ast.Eq)
 _SOME = (ast.IsNot, ast.NotEq, ast.Gt)
 
 
-def absent_branches(code: Code, reached: Reached) -> Iterator[int]:
+def absent_branches(code: Code, reached: Reached, *, partly: bool) -> Iterator[int]:
     """The first statements, by identity, of the branches in which nothing can have been drafted.
 
     A branch is one of these if it is taken only where something is missing that a verifier is
     handed in this function, or the verifier itself: `if metadata is None: return sample(logits)`.
-    Where only a part of it is nothing (`if batch.drafts == 0`), what runs in the branch must not
-    compare the rest of it with what the target said.
+    With `partly`, so are those where a part of it is nothing (`if batch.drafts == 0`) and nothing
+    that runs there compares the rest of it with what the target said.
     """
     handed = _handed_to_verifiers(code, reached)
     if not handed:
@@ -32,9 +32,9 @@ def absent_branches(code: Code, reached: Reached) -> Iterator[int]:
         if isinstance(node, ast.If):
             for branch, wanted in ((node.body, True), (node.orelse, False)):
                 missing = _Missing(handed).of(node.test, wanted=wanted) if branch else None
-                if missing is not None and all(
-                    _only_samples(code, reached, branch, whole) for whole in missing
-                ):
+                if missing is None or (missing and not partly):
+                    continue
+                if all(_only_samples(code, reached, branch, whole) for whole in missing):
                     yield id(branch[0])
 
 
@@ -109,8 +109,8 @@ def _only_samples(code: Code, reached: Reached, branch: Iterable[ast.stmt], whol
     unknown = [call for site, call in calls.items() if site in inside and site not in known]
     if any(whole in _names(call) for call in unknown if not computes(code.receivers, scope, call)):
         return False
-    held = follow_results(code.reach, code.receivers, held=seeds)
     below = code.reach.below(seeds)
+    held = follow_results(code.reach, code.receivers, held=seeds, within=below)
     return not any(_compares(code, one, held[one]) for one in below if one in held)
 
 

@@ -6,11 +6,12 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..program.arguments import matched
-from ..program.opaque import computes, is_passed_over
+from ..program.opaque import computes, is_imported, is_passed_over
 from ..program.reach import Edge, Reach, Reached
 from ..program.survey import last_name
-from ..program.taint import DESCRIPTIONS, PRODUCER, callee
+from ..program.taint import DESCRIPTIONS, PRODUCER, bound_names, callee
 from ..program.values import positional
+from .code import Code
 from .marks import NOTHING, VERIFIED, Mark, Way, mixed
 from .values import Values
 
@@ -48,7 +49,8 @@ class Calls(Values):
         if computes(self._code.receivers, self._scope, call):
             return True
         # A method of what is followed is an array's or an object's own.
-        return isinstance(call.func, ast.Attribute) and bool(self._value(call.func.value))
+        own = isinstance(call.func, ast.Attribute) and bool(self._value(call.func.value))
+        return own and not is_imported(self._scope, call)
 
     def _computed(self, call: ast.Call, name: str) -> Mark:
         marks = [self._value(value) for value in given_to(call)]
@@ -100,8 +102,13 @@ class Calls(Values):
 
     def _followed(self, call: ast.Call, edges: Sequence[Edge]) -> Mark:
         result = NOTHING
+        verified = any(edge.target in self._code.deciding for edge in edges)
         for edge in edges:
-            result |= self._from(call, edge.target)
+            given = self._from(call, edge.target)
+            if verified and given.raw and edge.target.function.node.name != "__init__":
+                # Beside a verifier, what may run in its place is named, and not the call.
+                given = self._raw_from(edge.target)
+            result |= given
             for wrapper in wrappers_of(self._code.reach, edge.target):
                 if wrapper not in self._code.deciding and edge.target in self._code.deciding:
                     result |= self._raw_from(wrapper)
@@ -111,7 +118,7 @@ class Calls(Values):
         """What one of the functions gives that a call may lead to."""
         if target in self._code.deciding:
             self._chosen.update(self._choosing(given_to(call)))
-            self._pass_back(call, target, dict.fromkeys(self._stored_by(target), VERIFIED))
+            self._pass_back(call, target, dict.fromkeys(settled_by(self._code, target), VERIFIED))
             return VERIFIED
         given = self._bound(call, target)
         if target.function.node.name == "__init__":
@@ -146,12 +153,8 @@ class Calls(Values):
             self._pass_back(call, target, outcome.written)
             return outcome.value
         made = Mark(raw=frozenset({self._way(call, opaque=False)}))
-        self._pass_back(call, target, dict.fromkeys(self._stored_by(target), made))
+        self._pass_back(call, target, dict.fromkeys(stored_by(self._code, target), made))
         return made
-
-    def _stored_by(self, target: Reached) -> frozenset[str]:
-        stored = self._code.receivers.survey(target.function).outline.stored
-        return stored & set(positional(target.function.node))
 
     def _bound(self, call: ast.Call, target: Reached) -> dict[str, Mark]:
         """The marks of the parameters of what is called."""
@@ -180,6 +183,44 @@ class Calls(Values):
 
     def _way(self, call: ast.Call, *, opaque: bool) -> Way:
         return Way(self._file, call.lineno, ast.unparse(call.func), opaque)
+
+
+def stored_by(code: Code, target: Reached) -> frozenset[str]:
+    """The parameters into which a function writes by an index."""
+    stored = code.receivers.survey(target.function).outline.stored
+    return stored & set(positional(target.function.node))
+
+
+def settled_by(code: Code, target: Reached) -> frozenset[str]:
+    """The parameters into which a function, or a verifier that it calls, writes what is kept."""
+    if target not in code.settled:
+        # Entered before it is known, so that recursion ends.
+        code.settled[target] = frozenset()
+        code.settled[target] = frozenset(_settled(code, target))
+    return code.settled[target]
+
+
+def _settled(code: Code, target: Reached) -> Iterator[str]:
+    node = target.function.node
+    if id(node) in code.found:
+        yield from stored_by(code, target)
+    own = positional(node)
+    scope = code.receivers.scope(target.function, target.receiver)
+    calls = {id(callee(call)): call for call in scope.mentions.calls}
+    marks = {id(part) for mark in node.decorator_list for part in ast.walk(mark)}
+    for edge in code.reach.edges[target]:
+        if edge.target not in code.deciding:
+            continue
+        written = settled_by(code, edge.target)
+        call = calls.get(id(edge.site))
+        if id(edge.site) in marks:
+            # A decorator that launches a kernel hands it what the function is given.
+            pairs = zip(positional(edge.target.function.node), own, strict=False)
+            yield from (mine for theirs, mine in pairs if theirs in written)
+        elif call is not None:
+            for name, value in matched(call, edge.target):
+                if name in written:
+                    yield from set(own) & set(bound_names([value]))
 
 
 def wrappers_of(reach: Reach, reached: Reached) -> Iterator[Reached]:

@@ -15,10 +15,11 @@ from ..program.dataflow import Region
 from ..program.program import ClassRef
 from ..program.reach import Reach, Reached
 from ..program.receivers import Receivers
+from ..program.values import positional
 from .absence import absent_branches
 from .calls import wrappers_of
 from .code import Code
-from .marks import Mark, Way
+from .marks import NOTHING, Mark, Way
 from .statements import run
 from .substitute import Substitute
 
@@ -54,17 +55,27 @@ def unexplained(
         reach,
         receivers,
         region.tainted,
+        region.handed,
         region.attribute_names,
         frozenset(cls.key for cls in engine),
         deciding,
         verifiers,
     )
-    code.absent = frozenset(
-        branch for reached in deciding for branch in absent_branches(code, reached)
-    )
-    ways = {way for reached in deciding for way in _beside(code, reached)}
+    ways = _past(code, partly=False)
+    # That a branch only samples is costly to know, and needed where it would be a way.
+    ways = _past(code, partly=True) if ways else ways
     ways |= {one.way for one in substitutes if any(_replaces(one, each) for each in deciding)}
     return sorted(ways)
+
+
+def _past(code: Code, *, partly: bool) -> set[Way]:
+    code.absent = frozenset(
+        branch
+        for reached in code.deciding
+        for branch in absent_branches(code, reached, partly=partly)
+    )
+    code.forget()
+    return {way for reached in code.deciding for way in _beside(code, reached)}
 
 
 def _replaces(substitute: Substitute, reached: Reached) -> bool:
@@ -113,10 +124,12 @@ def _calls_wrapped(wrapper: Reached) -> bool:
 
 def _beside(code: Code, reached: Reached) -> Iterator[Way]:
     """What arrives, past the verifiers, where verified values arrive in one function."""
+    path = reached.function.module.path
+    handed = code.handed.get(reached, set())
     parameters = {
-        name: Mark(raw=frozenset({Way(reached.function.module.path, 0, name)}))
-        for name in code.names.get(reached, ())
-        if not name.startswith("self.")
+        name: Mark(raw=frozenset({Way(path, 0, name)})) if name in handed else NOTHING
+        for name in positional(reached.function.node)
+        if name in handed or not code.is_own(reached)
     }
     outcome = code.outcome(reached, parameters)
     marks = [mark for _, mark in outcome.returned]

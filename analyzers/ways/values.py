@@ -10,7 +10,6 @@ from ..program.reach import Edge, Reached
 from ..program.receivers import Scope
 from ..program.survey import parts_of
 from ..program.taint import DESCRIPTIONS, SEEDS
-from ..program.values import positional
 from .code import Code
 from .marks import NOTHING, VERIFIED, Mark, Way, mixed
 
@@ -25,8 +24,7 @@ class Values(ABC):
         self._scope: Scope = code.receivers.scope(reached.function, reached.receiver)
         self._file = reached.function.module.path
         self._names = code.names.get(reached, set())
-        owner = reached.function.owner
-        self._own = owner is not None and owner.key in code.engine
+        self._own = code.is_own(reached)
         self._edges: dict[int, list[Edge]] = {}
         for edge in code.reach.edges[reached]:
             self._edges.setdefault(id(edge.site), []).append(edge)
@@ -39,7 +37,7 @@ class Values(ABC):
         self._chosen: set[Way] = set()
         # Names that held nothing of the target's until a call made something of it.
         self._turned: set[str] = set()
-        self._drafted = {*positional(reached.function.node)} - self._names
+        self._drafted = {name for name, mark in given.items() if not mark}
 
     @abstractmethod
     def _body(self, statements: Iterable[ast.stmt]) -> None:

@@ -51,6 +51,11 @@ def in_release(base: Path, root: Path, module: str, place: str, *, keep: bool = 
     return overlay.overlay(base, root, files)
 
 
+def verifiers() -> tuple[str, ...]:
+    """The files in which the releases with two runners decide on acceptance."""
+    return _V1, _V2
+
+
 def in_runner(base: Path, root: Path, module: str, place: str) -> Path:
     """The release `base` whose runners walk first and hand the rest to the stock sampler."""
     files = overlay.topology_file() | {place: module}
