@@ -23,8 +23,8 @@ V2_PROPERTY = "use_v2_model_runner"
 class Engine:
     """One engine path: the classes that run its steps, and where following its calls starts.
 
-    `runners` are what platforms start in the place of its own class, `brought` those of them that
-    plug-ins bring.
+    `runners` are what platforms of the package start in the place of its own class, `brought` what
+    platforms of plug-ins do, and of the package's own those that sample in a way of their own.
     """
 
     path: EnginePath
@@ -41,7 +41,7 @@ class Engine:
         owners = {one.key: one for cls in new for one in program.ancestry(cls)}
         classes = [*self.classes, *(one for key, one in owners.items() if key not in known)]
         sampling = [*self.sampling, *(entry for cls in new for entry in _sampling(program, cls))]
-        return replace(self, classes=tuple(classes), sampling=tuple(sampling))
+        return replace(self, classes=tuple(classes), sampling=tuple(sampling), brought=tuple(new))
 
 
 def find_engines(program: Program, receivers: Receivers, package: str) -> Iterator[Engine]:

@@ -166,7 +166,7 @@ class Examiner:
     def _without_verifier(
         self, engine: Engine, sampling: Reach, found: list[tuple[Reached, Hit]]
     ) -> Iterator[Hit]:
-        """Runners of plug-ins from whose step no call leads to a verifier that was found."""
+        """Runners of platforms from whose step no call leads to a verifier that was found."""
         nodes = {id(reached.function.node) for reached, _ in found}
         for cls in engine.brought:
             entries = [
@@ -176,7 +176,7 @@ class Examiner:
             ]
             below = sampling.below(entries)
             if not any(id(one.function.node) in nodes for one in below):
-                does = "is the runner of a plug-in, in whose step no rule found a verifier"
+                does = "is the runner of a platform, in whose step no rule found a verifier"
                 yield _unknown(cls.module.path, cls.node.lineno, cls.node.name, does)
 
     def _drafting(self, engine: Engine, outside: list[Reached], verified: list[Hit]) -> list[Hit]:

@@ -15,7 +15,7 @@ from .libraries import compiled_verifiers
 from .masks import passed_masks
 from .methods import read_methods
 from .plugins.attach import attach
-from .plugins.notes import plugin_notes
+from .plugins.notes import plugin_notes, runner_notes
 from .plugins.platforms import assign_runners, built_in
 from .program.program import Program
 from .program.receivers import Receivers
@@ -51,6 +51,7 @@ class _Study:
     def __init__(self, target: Target, progress: Say) -> None:
         self._target = target
         self._progress = progress
+        self._said: tuple[str, ...] = ()
         source = target.source
         self._program = Program(source.files(), source.read, PACKAGE)
         self._receivers = Receivers(self._program)
@@ -66,6 +67,7 @@ class _Study:
         platforms = built_in(self._program, self._receivers, PACKAGE)
         engines = list(find_engines(self._program, self._receivers, PACKAGE))
         engines = list(assign_runners(self._program, engines, platforms.runners, attached.runners))
+        self._said = tuple(runner_notes(engines, platforms.runners))
         self._replace(engines)
         default = default_path(self._program, PACKAGE, [engine.path for engine in engines])
         if attached.unread:
@@ -147,6 +149,7 @@ class _Study:
             notes=(
                 *target.notes,
                 *self._refused(),
+                *self._said,
                 *plugin_notes(self._examiner, PACKAGE, hits),
                 *_conditions(hits),
                 *rebound_kernels(source, judge.evidence),

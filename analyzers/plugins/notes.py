@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from ..engines import Engine
 from ..examine import Examiner, Hit, supports
 from ..program.dataflow import follow_named_logits
 from ..program.program import FunctionRef
 from ..program.reach import Reach
+from ..program.taint import PRODUCER
 from ..result import Plugin, Stage, StageVerdict
 from ..rules import Scope
+from .platforms import Runner
 from .start import Started
 
 
@@ -23,6 +26,19 @@ def plugin_notes(examiner: Examiner, package: str, hits: Iterable[Hit]) -> Itera
             walk = next(_walks(examiner, started), None)
             if walk is not None:
                 yield _unreached(plugin, walk, examiner.attached.missing[plugin])
+
+
+def runner_notes(engines: Iterable[Engine], runners: Iterable[Runner]) -> Iterator[str]:
+    """Sentences about runners of the package's platforms that belong to no engine path."""
+    known = {cls.key for engine in engines for cls in (*engine.classes, *engine.runners)}
+    for runner in runners:
+        # One without logits verifies nothing: an encoder's, say.
+        if runner.cls.key not in known and PRODUCER.encode() in runner.cls.module.source:
+            name = f"{runner.cls.module.name}.{runner.cls.node.name}"
+            yield (
+                f"{runner.place} starts {name}, which derives from no runner that was read: what "
+                "it verifies on that platform is not part of the verdict"
+            )
 
 
 def _unreached(plugin: Plugin, walk: Hit, missing: list[str]) -> str:

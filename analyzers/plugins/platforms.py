@@ -54,9 +54,9 @@ def started_platform(program: Program, receivers: Receivers, started: Started) -
 
 
 def built_in(program: Program, receivers: Receivers, package: str) -> Platform:
-    """What the platforms of the package itself start."""
+    """What the platforms of the package itself start for its present engine."""
     modules = program.siblings(f"{package}.platforms", b"orker")
-    return _named(program, receivers, modules)
+    return _named(program, receivers, modules, f"{package}.v1.")
 
 
 def assign_runners(
@@ -88,11 +88,15 @@ def assign_runners(
         yield replace(engine, runners=tuple(here), brought=tuple(theirs))
 
 
-def _named(program: Program, receivers: Receivers, modules: Iterable[Module]) -> Platform:
+def _named(
+    program: Program, receivers: Receivers, modules: Iterable[Module], below: str = ""
+) -> Platform:
     runners: dict[tuple[str, str], Runner] = {}
     unread: list[str] = []
     for module in modules:
         for line, name in _dotted_strings(module):
+            if not name.startswith(below):
+                continue
             worker = program.dotted(name)
             if not isinstance(worker, ClassRef):
                 missing = _is_gone(program, module, name)

@@ -258,7 +258,7 @@ def test_beside_the_stock_chain_of_a_real_release(module: str, tmp_path: Path) -
 
     report = reports.inspect(place)
 
-    _assert_open(report, "verify", *{path for path in engines.verifiers()})
+    _assert_open(report, "verify", *engines.verifiers())
 
 
 def test_before_the_stock_sampler_of_a_real_release(tmp_path: Path) -> None:
