@@ -22,7 +22,9 @@ from .program.receivers import Receivers
 from .result import Call, Stage, StageVerdict
 from .rules import Finding, Rule, Scope, all_rules
 from .shapes.view import FunctionView
-from .ways import unexplained
+from .ways.drafters import drafted_beside
+from .ways.marks import Way
+from .ways.unexplained import unexplained
 
 # Preparing a step's inputs is a few calls deep, and stays in the package of the runner.
 FORWARD_DEPTH = 3
@@ -142,7 +144,7 @@ class Examiner:
         hits = [hit for _, hit in found]
         outside = [reached for reached in sampling.functions if reached not in logits]
         beside = self._beside(engine, sampling, wide.over(logits), found)
-        return [*hits, *beside, *self._drafting(engine, outside, hits)]
+        return [*hits, *beside, *self._drafting(engine, sampling, outside, hits)]
 
     def _beside(
         self, engine: Engine, sampling: Reach, region: Region, found: list[tuple[Reached, Hit]]
@@ -158,10 +160,11 @@ class Examiner:
         replaced = self.attached.substitutes
         for way in unexplained(sampling, self.receivers, region, engine.classes, places, replaced):
             does = "cannot be followed" if way.opaque else "is a way that no rule explains"
-            yield _unknown(way.file, way.line, way.text, f"takes what the target said and {does}")
+            yield _unknown(way, Stage.VERIFICATION, f"takes what the target said and {does}")
         chains = {one: None for reached, _ in found for one in reached.chain()}
         for call in opaque_decorators(self.program, chains, self.missing):
-            yield _unknown(call.file, call.line, call.text, "wraps it and cannot be followed")
+            way = Way(call.file, call.line, call.text)
+            yield _unknown(way, Stage.VERIFICATION, "wraps it and cannot be followed")
 
     def _without_verifier(
         self, engine: Engine, sampling: Reach, found: list[tuple[Reached, Hit]]
@@ -177,9 +180,12 @@ class Examiner:
             below = sampling.below(entries)
             if not any(id(one.function.node) in nodes for one in below):
                 does = "is the runner of a platform, in whose step no rule found a verifier"
-                yield _unknown(cls.module.path, cls.node.lineno, cls.node.name, does)
+                way = Way(cls.module.path, cls.node.lineno, cls.node.name)
+                yield _unknown(way, Stage.VERIFICATION, does)
 
-    def _drafting(self, engine: Engine, outside: list[Reached], verified: list[Hit]) -> list[Hit]:
+    def _drafting(
+        self, engine: Engine, sampling: Reach, outside: list[Reached], verified: list[Hit]
+    ) -> list[Hit]:
         """How the engine drafts: asked of what is reached from where it verifies.
 
         An engine without speculation may lie beside one with it, and loop over steps as well.
@@ -187,6 +193,7 @@ class Examiner:
         owners = {cls.key for cls in engine.classes}
         entries = {hit.calls[0].symbol for hit in verified if hit.calls}
         hits: list[Hit] = []
+        drafters: list[Reached] = []
         for reached in outside:
             owner = reached.function.owner
             if owner is not None and owner.key in owners:
@@ -195,7 +202,13 @@ class Examiner:
                 # Once one was shown to draft chains, the others are asked for trees only.
                 shown = supports(hits, Stage.DRAFTING, StageVerdict.LINEAR)
                 only = StageVerdict.TREE if shown else None
-                hits += self.apply(Scope.DRAFTING, reached, only=only)
+                found = self.apply(Scope.DRAFTING, reached, only=only)
+                drafters += [reached] if found else []
+                hits += found
+        if supports(hits, Stage.DRAFTING, StageVerdict.TREE):
+            return hits
+        for way in drafted_beside(sampling, self.receivers, drafters, sampling.above(drafters)):
+            hits.append(_unknown(way, Stage.DRAFTING, "may draft in its place"))
         return hits
 
     def _wider(self, engine: Engine, walks: list[Hit]) -> list[Hit]:
@@ -253,9 +266,10 @@ class Examiner:
             return []
 
 
-def _unknown(file: str, line: int, text: str, does: str) -> Hit:
-    finding = Finding(line, 1, line, f"`{text}` at {file}:{line} {does}")
-    return Hit(OPAQUE, Stage.VERIFICATION, StageVerdict.UNKNOWN, file, text, finding, text, ())
+def _unknown(way: Way, stage: Stage, does: str) -> Hit:
+    said = f"`{way.text}` at {way.file}:{way.line} {does}"
+    finding = Finding(way.line, 1, way.line, said)
+    return Hit(OPAQUE, stage, StageVerdict.UNKNOWN, way.file, way.text, finding, way.text, ())
 
 
 def _again(

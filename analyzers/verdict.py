@@ -63,7 +63,9 @@ class Judge:
                 return self._undecided(path, found, beside)
             if found:
                 return StageResult(verdict, self._cite(path, found), found[0].finding.message)
-        return StageResult(StageVerdict.UNKNOWN, (), _UNPROVED[stage])
+        beside = supports(hits, stage, StageVerdict.UNKNOWN)
+        reason = "; ".join([_UNPROVED[stage], *(hit.finding.message for hit in beside[:1])])
+        return StageResult(StageVerdict.UNKNOWN, (), reason)
 
     def _undecided(self, path: EnginePath, found: list[Hit], beside: list[Hit]) -> StageResult:
         """A chain was found, and so were other ways to the place that its result goes to."""

@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from ..program.module import Module
 from ..program.program import ClassRef, FunctionRef, ModuleRef, Program
 from ..program.receivers import Receivers
 from ..program.replacements import method_wrap
-from ..program.values import Closure
+from ..program.values import Closure, Stored
 from ..result import Plugin
 from ..ways.marks import Way
 from ..ways.substitute import Substitute
@@ -22,6 +21,7 @@ from .platforms import Platform, Runner, started_platform
 from .start import Binding, Started, start
 
 _PLATFORMS = "vllm.platform_plugins"
+_IMPORT = "__import__"
 
 
 @dataclass(slots=True)
@@ -33,7 +33,7 @@ class Attached:
     # Platforms whose runner could not be read: sentences.
     unread: list[str] = field(default_factory=list)
     started: dict[Plugin, Started] = field(default_factory=dict)
-    # The names that each plug-in needs and this vLLM lacks.
+    # What each plug-in sets on the package's own and this vLLM does not have.
     missing: dict[Plugin, list[str]] = field(default_factory=dict)
 
 
@@ -45,7 +45,7 @@ def attach(
     for plugin in plugins:
         started = start(program, plugin.value)
         attached.started[plugin] = started
-        lacking = list(_lacking(program, started.modules, package))
+        lacking: list[str] = []
         for binding in started.bindings:
             lacking += _apply(program, receivers, attached, binding, package)
         attached.missing[plugin] = list(dict.fromkeys(lacking))
@@ -70,19 +70,25 @@ def _apply(
     """Make one replacement known; the name of what it needs if that is not there."""
     stored = binding.stored
     holder, name = stored.holder, stored.name
-    if isinstance(holder, ClassRef) and _lies_in(holder.module.name, package):
+    if not name and isinstance(holder, ClassRef | ModuleRef):
+        way = _way(binding, "names, made at run time")
+        attached.substitutes.append(Substitute(name, holder, way))
+        return
+    if isinstance(holder, ClassRef) and lies_in(holder.module.name, package):
         replaced: ClassRef | FunctionRef | None = program.method(holder, name)
         where = f"{holder.module.name}.{holder.node.name}.{name}"
-    elif isinstance(holder, ModuleRef) and _lies_in(holder.name, package):
+    elif isinstance(holder, ModuleRef) and lies_in(holder.name, package):
         found = program.imported(holder.name, name)
         replaced = found if isinstance(found, ClassRef | FunctionRef) else None
         where = f"{holder.name}.{name}"
     else:
-        if holder is None:
-            attached.substitutes.append(Substitute(name, None, _way(binding, name)))
+        if holder is None or _takes_over_imports(stored):
+            said = name or "names, made at run time"
+            attached.substitutes.append(Substitute(name, None, _way(binding, said)))
         return
     if replaced is None:
-        if isinstance(stored.value, Closure | ClassRef) and not _mentions(program, holder, name):
+        made = isinstance(stored.value, Closure | ClassRef)
+        if made and not _mentions(program, holder, name):
             yield where
         return
     value = stored.value
@@ -95,6 +101,12 @@ def _apply(
         attached.substitutes.append(Substitute(name, replaced, _way(binding, where)))
 
 
+def _takes_over_imports(stored: Stored) -> bool:
+    """Whether what is imported from now on is what the plug-in likes."""
+    holder = stored.holder
+    return isinstance(holder, ModuleRef) and holder.name == "builtins" and stored.name == _IMPORT
+
+
 def _way(binding: Binding, name: str) -> Way:
     return Way(binding.module.path, binding.line, f"the plug-in's own {name}", opaque=True)
 
@@ -105,24 +117,6 @@ def _mentions(program: Program, holder: ClassRef | ModuleRef, name: str) -> bool
     return module is not None and name.encode() in module.source
 
 
-def _lacking(program: Program, modules: Iterable[Module], package: str) -> Iterator[str]:
-    """The names that some modules import from the package and that it does not have."""
-    for module in modules:
-        for bound in module.imports.values():
-            if not _lies_in(bound.module, package):
-                continue
-            origin = program.module(bound.module)
-            if origin is None:
-                whole = f"{bound.module}.{bound.attribute}" if bound.attribute else bound.module
-                if program.path_of(bound.module) is None and program.path_of(whole) is None:
-                    yield whole
-            elif (
-                bound.attribute is not None
-                and program.path_of(f"{bound.module}.{bound.attribute}") is None
-                and bound.attribute.encode() not in origin.source
-            ):
-                yield f"{bound.module}.{bound.attribute}"
-
-
-def _lies_in(name: str, package: str) -> bool:
+def lies_in(name: str, package: str) -> bool:
+    """Whether a dotted name is that of a package or of something in it."""
     return f"{name}.".startswith(f"{package}.")

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Iterator
 
 from ..engines import Engine
-from ..examine import Examiner, Hit, supports
+from ..examine import Examiner, Hit, functions_of, supports
 from ..program.dataflow import follow_named_logits
-from ..program.program import FunctionRef
+from ..program.module import Import, Module, imported_names
+from ..program.program import FunctionRef, Program
 from ..program.reach import Reach
 from ..program.taint import PRODUCER
 from ..result import Plugin, Stage, StageVerdict
 from ..rules import Scope
+from .attach import lies_in
+from .modules import own_modules
 from .platforms import Runner
-from .start import Started
 
 
 def plugin_notes(examiner: Examiner, package: str, hits: Iterable[Hit]) -> Iterator[str]:
@@ -21,11 +24,14 @@ def plugin_notes(examiner: Examiner, package: str, hits: Iterable[Hit]) -> Itera
     yield from examiner.attached.unread
     cited = {hit.file for hit in hits}
     for plugin, started in examiner.attached.started.items():
-        files = {module.path for module in started.modules}
-        if not files & cited:
-            walk = next(_walks(examiner, started), None)
-            if walk is not None:
-                yield _unreached(plugin, walk, examiner.attached.missing[plugin])
+        if lies_in(plugin.value, package) or {one.path for one in started.modules} & cited:
+            continue
+        modules = own_modules(examiner.program, started.modules)
+        walk = next(_walks(examiner, modules), None)
+        if walk is not None:
+            missing = [*_lacking(examiner.program, modules, package)]
+            missing += examiner.attached.missing[plugin]
+            yield _unreached(plugin, walk, list(dict.fromkeys(missing)))
 
 
 def runner_notes(engines: Iterable[Engine], runners: Iterable[Runner]) -> Iterator[str]:
@@ -52,18 +58,35 @@ def _unreached(plugin: Plugin, walk: Hit, missing: list[str]) -> str:
     return said
 
 
-def _walks(examiner: Examiner, started: Started) -> Iterator[Hit]:
-    """Tree verifiers in the functions of a plug-in's own modules, for what they call logits."""
+def _lacking(program: Program, modules: Iterable[Module], package: str) -> Iterator[str]:
+    """The names that some modules import from the package, anywhere, and that it does not have."""
+    for module in modules:
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                for _, bound in imported_names(node, module.package):
+                    if lies_in(bound.module, package) and not _has(program, bound):
+                        yield ".".join(filter(None, (bound.module, bound.attribute)))
+
+
+def _has(program: Program, bound: Import) -> bool:
+    """Whether there is such a module, and whether it at least mentions the attribute."""
+    whole = f"{bound.module}.{bound.attribute}"
+    if bound.attribute is None or program.path_of(whole) is not None:
+        return bound.attribute is not None or program.path_of(bound.module) is not None
+    origin = program.module(bound.module)
+    return origin is not None and bound.attribute.encode() in origin.source
+
+
+def _walks(examiner: Examiner, modules: Iterable[Module]) -> Iterator[Hit]:
+    """Tree verifiers in the functions of some modules, for what they call logits."""
     reach = Reach(examiner.program, examiner.receivers)
-    functions = []
-    for module in started.modules:
-        for name in module.definitions:
-            found = examiner.program.resolve(module, name)
-            if isinstance(found, FunctionRef) and found.module is module:
-                functions.append((found, None))
-    reach.run(functions)
+    reach.run(
+        (FunctionRef(module, node), None)
+        for module in modules
+        for node in functions_of(module.tree)
+    )
     logits = follow_named_logits(reach, examiner.receivers)
-    own = {module.path for module in started.modules}
+    own = {module.path for module in modules}
     for reached, names in logits.tainted.items():
         if reached.function.module.path in own:
             hits = examiner.apply(Scope.LOGITS, reached, names, StageVerdict.TREE)

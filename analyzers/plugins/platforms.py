@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
@@ -13,10 +11,8 @@ from ..program.program import ClassRef, Program
 from ..program.receivers import Receivers
 from ..program.values import Constant
 from ..result import EnginePath
+from .modules import dotted_strings, own_modules
 from .start import Started
-
-# `package.module.Class` in a string.
-_DOTTED = re.compile(r"[A-Za-z_]\w*(\.\w+)+\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,21 +32,35 @@ class Platform:
 
 
 def started_platform(program: Program, receivers: Receivers, started: Started) -> Platform:
-    """What a platform plug-in starts: its entry point gives the name of the platform's class."""
-    names = [one.value for one in started.returned if isinstance(one, Constant)]
+    """What a platform plug-in starts: its entry point gives the name of the platform's class.
+
+    Its worker is named in a string of its module, or of a module that this one leads to.
+    """
+    names = {one.value: None for one in started.returned if isinstance(one, Constant)}
     runners: list[Runner] = []
     unread: list[str] = []
     for name in names:
         if not isinstance(name, str):
             continue
-        found = program.dotted(name)
-        if not isinstance(found, ClassRef):
+        modules = _platform_modules(program, name)
+        if not modules:
             unread.append(name)
             continue
-        read = _named(program, receivers, [one.module for one in program.ancestry(found)])
+        read = _named(program, receivers, modules)
+        if not read.runners:
+            read = _named(program, receivers, own_modules(program, modules))
         runners += read.runners
         unread += read.unread
     return Platform(tuple(runners), tuple(unread))
+
+
+def _platform_modules(program: Program, name: str) -> list[Module]:
+    found = program.dotted(name)
+    if isinstance(found, ClassRef):
+        return [one.module for one in program.ancestry(found)]
+    # The class may be chosen when its module is loaded.
+    module = program.module(name.rpartition(".")[0])
+    return [] if module is None else [module]
 
 
 def built_in(program: Program, receivers: Receivers, package: str) -> Platform:
@@ -94,7 +104,7 @@ def _named(
     runners: dict[tuple[str, str], Runner] = {}
     unread: list[str] = []
     for module in modules:
-        for line, name in _dotted_strings(module):
+        for line, name in dotted_strings(module):
             if not name.startswith(below):
                 continue
             worker = program.dotted(name)
@@ -105,14 +115,6 @@ def _named(
                 for cls in _runners(program, receivers, worker):
                     runners.setdefault(cls.key, Runner(cls, f"{module.path}:{line}"))
     return Platform(tuple(runners.values()), tuple(unread))
-
-
-def _dotted_strings(module: Module) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(module.tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            text = node.value.replace(":", ".")
-            if _DOTTED.match(text):
-                yield node.lineno, text
 
 
 def _is_gone(program: Program, module: Module, name: str) -> bool:

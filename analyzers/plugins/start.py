@@ -7,13 +7,13 @@ hands names and functions to a helper of its own.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..program.evaluate import Evaluator
 from ..program.module import Module, imported_names
 from ..program.program import ClassRef, FunctionRef, ModuleRef, Program
-from ..program.values import Closure, Constant, Row, Stored, Table, Value
+from ..program.values import Closure, Constant, Row, Stored, Table, Value, Words
 
 # A plug-in that does more than this when it starts is run no further.
 MAX_STEPS = 20_000
@@ -74,6 +74,17 @@ class _Start(Evaluator):
         bindings = tuple(self._bindings.values())
         return Started(bindings, tuple(returned), modules, self._steps < MAX_STEPS)
 
+    def call(self, value: Value, arguments: Sequence[Value | None], words: Words) -> list[Value]:
+        """What a call may return; only the plug-in's own code is run."""
+        if isinstance(value, Closure) and not self._is_own(value.function.module):
+            return []
+        if isinstance(value, ClassRef) and not self._is_own(value.module):
+            return []
+        return super().call(value, arguments, words)
+
+    def _is_own(self, module: Module) -> bool:
+        return module.name.partition(".")[0] == self._top
+
     def _load(self, name: str) -> None:
         """Run a module of the plug-in's own, and the packages above it, as an import does."""
         parts = name.split(".")
@@ -119,12 +130,11 @@ class _Start(Evaluator):
             self.expression(module, call, names)
             return
         holders, keys, values = [self.expression(module, one, names) for one in call.args]
-        for key in keys:
-            if isinstance(key, Constant) and isinstance(key.value, str):
-                held = Stored(
-                    holders[0] if holders else None, key.value, values[0] if values else None
-                )
-                self.stored(module, call, held)
+        holder, value = holders[0] if holders else None, values[0] if values else None
+        known = [one.value for one in keys if isinstance(one, Constant)]
+        for name in known or [""]:
+            if isinstance(name, str):
+                self.stored(module, call, Stored(holder, name, value))
 
     def rounds(self, module: Module, loop: ast.For, names: dict[str, Value]) -> Iterator[None]:
         """One round for every element that is written out."""
@@ -173,6 +183,11 @@ class _Start(Evaluator):
         """Keep what is stored on classes and modules, each place once per holder."""
         key = (module.name, at.lineno, stored.name, id(stored.holder and _node_of(stored.holder)))
         self._bindings.setdefault(key, Binding(module, at.lineno, stored))
+
+    def _attribute(self, value: Value, name: str) -> list[Value]:
+        if name == "__name__" and isinstance(value, Closure):
+            return [Constant(value.function.node.name)]
+        return super()._attribute(value, name)
 
     def _made(
         self, module: Module, node: ast.Call, names: Mapping[str, Value]

@@ -20,6 +20,8 @@ HARMLESS = frozenset({"torch", "triton", "numpy", "numba", "pydantic", "typing_e
 _KNOWN = MODULES | {"libdevice", "tldevice", "math", "triton", "operator", "copy", "functools"}
 # Builtins that look up or make what they call.
 _LOOKUPS = frozenset({"getattr", "eval", "exec", "__import__", "vars", "globals"})
+# Parts of Python's library that run code from elsewhere.
+_FOREIGN = frozenset({"importlib", "ctypes", "subprocess", "runpy"})
 
 
 def computes(receivers: Receivers, scope: Scope, call: ast.Call) -> bool:
@@ -34,6 +36,9 @@ def computes(receivers: Receivers, scope: Scope, call: ast.Call) -> bool:
         return True
     if isinstance(call.func, ast.Name) and hasattr(builtins, root.id):
         return root.id not in _LOOKUPS
+    bound = _import_of(scope, call)
+    if bound is not None and (top := bound.module.partition(".")[0]) in sys.stdlib_module_names:
+        return top not in _FOREIGN
     return isinstance(receivers.resolve(scope, call.func), ClassRef)
 
 

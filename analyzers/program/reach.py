@@ -179,6 +179,21 @@ class Reach:
                 waiting += [edge.target for edge in self.edges[reached]]
         return found
 
+    def above(self, starts: Iterable[Reached]) -> set[Reached]:
+        """Some functions, and all from which calls lead to them."""
+        callers: dict[Reached, list[Reached]] = defaultdict(list)
+        for reached, edges in self.edges.items():
+            for edge in edges:
+                callers[edge.target].append(reached)
+        found: set[Reached] = set()
+        waiting = list(starts)
+        while waiting:
+            reached = waiting.pop()
+            if reached not in found:
+                found.add(reached)
+                waiting += callers[reached]
+        return found
+
     def _expand(self, reached: Reached) -> None:
         scope = self._receivers.scope(reached.function, reached.receiver)
         static, dynamic = self._mentions(scope)

@@ -1,5 +1,1 @@
 """Whether every way from the target's logits to the tokens that are kept was explained."""
-
-from .unexplained import unexplained
-
-__all__ = ["unexplained"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..program.program import ClassRef, FunctionRef
+from ..program.program import ClassRef, FunctionRef, ModuleRef
 from .marks import Way
 
 
@@ -12,9 +12,10 @@ from .marks import Way
 class Substitute:
     """Something that a plug-in replaces by what cannot be followed.
 
-    `replaced` is the class or function; None if it is only known by its `name`.
+    `replaced` is the function, the class or the module of which it is a part; None if it is only
+    known by its `name`.
     """
 
     name: str
-    replaced: ClassRef | FunctionRef | None
+    replaced: ClassRef | FunctionRef | ModuleRef | None
     way: Way

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from ..program.dataflow import Region
-from ..program.program import ClassRef
+from ..program.program import ClassRef, ModuleRef
 from ..program.reach import Reach, Reached
 from ..program.receivers import Receivers
 from ..program.values import positional
@@ -22,6 +22,9 @@ from .code import Code
 from .marks import NOTHING, Mark, Way
 from .statements import run
 from .substitute import Substitute
+
+# A name that is not known, and one that decides which code every other name stands for.
+_ANY = frozenset({"", "__import__"})
 
 
 def unexplained(
@@ -83,8 +86,12 @@ def _replaces(substitute: Substitute, reached: Reached) -> bool:
     function = reached.function
     if isinstance(substitute.replaced, ClassRef):
         return function.owner is not None and function.owner.key == substitute.replaced.key
+    if isinstance(substitute.replaced, ModuleRef):
+        return function.module.name == substitute.replaced.name
     if substitute.replaced is not None:
         return function.node is substitute.replaced.node
+    if substitute.name in _ANY:
+        return True
     # Too many classes have methods of these names.
     return function.node.name == substitute.name and substitute.name not in {"forward", "__call__"}
 
