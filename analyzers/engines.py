@@ -109,7 +109,7 @@ def _legacy_workers(
 ) -> Iterator[tuple[ClassRef, FunctionRef | None]]:
     """The workers of the engine before V1, which platforms name in strings."""
     seen: set[tuple[str, str]] = set()
-    for data in program.sources(f"{package}.platforms"):
+    for _, data in program.sources(f"{package}.platforms"):
         for name in _dotted_strings(data, package):
             found = program.dotted(name)
             factory = found if isinstance(found, FunctionRef) else None

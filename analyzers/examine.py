@@ -90,26 +90,30 @@ class Examiner:
         """
         sampling = Reach(self.program, self.receivers)
         sampling.run(engine.sampling)
-        engine = self._with_runners(engine, sampling)
-        sampling.run(engine.sampling)
+        logits = follow_logits(sampling, self.receivers, engine.classes)
+        runners = [*self._overriding(engine, logits), *engine.brought]
+        if runners:
+            engine = engine.with_runners(self.program, runners)
+            sampling.run(engine.sampling)
+            logits = follow_logits(sampling, self.receivers, engine.classes)
         package = engine.classes[0].module.package
         forward = Reach(self.program, self.receivers, FORWARD_DEPTH, package)
         forward.run(engine.forward)
-        hits = self._sampling(engine, sampling)
+        hits = self._sampling(engine, sampling, logits)
         walks = supports(hits, Stage.VERIFICATION, StageVerdict.TREE)
         if walks or supports(hits, Stage.DRAFTING, StageVerdict.TREE):
             hits += self._wider(engine, walks)
         return unique([*hits, *self._first(forward.functions, Scope.FORWARD)])
 
-    def _with_runners(self, engine: Engine, sampling: Reach) -> Engine:
-        """The engine with the runners of platforms that sample in a way of their own."""
+    def _overriding(self, engine: Engine, logits: Region) -> list[ClassRef]:
+        """The runners of platforms that handle logits in a way of their own."""
         owners = {cls.key for cls in engine.classes}
         names = {
             one.function.node.name
-            for one in follow_logits(sampling, self.receivers, engine.classes).tainted
+            for one in logits.tainted
             if one.function.owner is not None and one.function.owner.key in owners
         }
-        other = [
+        return [
             cls
             for cls in engine.runners
             if any(
@@ -119,16 +123,14 @@ class Examiner:
                 if one.key not in owners
             )
         ]
-        return engine.with_runners(self.program, [*other, *engine.brought])
 
-    def _sampling(self, engine: Engine, sampling: Reach) -> list[Hit]:
+    def _sampling(self, engine: Engine, sampling: Reach, logits: Region) -> list[Hit]:
         """Verification and drafting.
 
         Engines that sample first and verify tokens show in the wider region only. There a tree
         counts, and a chain only where the narrow region showed nothing: drafters, too, are handed
         tokens and look for prefixes.
         """
-        logits = follow_logits(sampling, self.receivers, engine.classes)
         wide = follow_logits(sampling, self.receivers, engine.classes, decisions=True)
         found: list[tuple[Reached, Hit]] = []
         wider: list[tuple[Reached, set[str]]] = []

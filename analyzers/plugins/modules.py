@@ -11,8 +11,8 @@ from ..program.program import Program
 
 # A plug-in with more modules is looked at no further.
 MAX_MODULES = 300
-# `package.module.Class` or `package.module:Class` in a string.
-_DOTTED = re.compile(r"[A-Za-z_]\w*(\.\w+)+(:\w+)?\Z")
+# `package.module.Class` or `package.module:Class` in quotes.
+_DOTTED = re.compile(rb"[\"']([A-Za-z_]\w*(?:\.\w+)+(?::\w+)?)[\"']")
 
 
 def own_modules(program: Program, starts: Iterable[Module]) -> list[Module]:
@@ -36,15 +36,13 @@ def _leads_to(module: Module) -> Iterator[str]:
             for _, bound in imported_names(node, module.package):
                 yield bound.module
                 yield f"{bound.module}.{bound.attribute}"
-    for _, name in dotted_strings(module):
+    for _, name in dotted_strings(module.source):
         yield name
         yield name.rpartition(".")[0]
 
 
-def dotted_strings(module: Module) -> Iterator[tuple[int, str]]:
-    """The strings of a module that can name a class or a module, with their lines."""
-    for node in ast.walk(module.tree):
-        if isinstance(node, ast.Constant):
-            text = node.value
-            if isinstance(text, str) and _DOTTED.match(text):
-                yield node.lineno, text.replace(":", ".")
+def dotted_strings(source: bytes) -> Iterator[tuple[int, str]]:
+    """The quoted names in a file that can be those of classes or modules, with their lines."""
+    for found in _DOTTED.finditer(source):
+        line = source.count(b"\n", 0, found.start()) + 1
+        yield line, found[1].decode("ascii", "ignore").replace(":", ".")

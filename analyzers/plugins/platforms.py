@@ -46,9 +46,9 @@ def started_platform(program: Program, receivers: Receivers, started: Started) -
         if not modules:
             unread.append(name)
             continue
-        read = _named(program, receivers, modules)
+        read = _named(program, receivers, _texts(modules))
         if not read.runners:
-            read = _named(program, receivers, own_modules(program, modules))
+            read = _named(program, receivers, _texts(own_modules(program, modules)))
         runners += read.runners
         unread += read.unread
     return Platform(tuple(runners), tuple(unread))
@@ -65,8 +65,7 @@ def _platform_modules(program: Program, name: str) -> list[Module]:
 
 def built_in(program: Program, receivers: Receivers, package: str) -> Platform:
     """What the platforms of the package itself start for its present engine."""
-    modules = program.siblings(f"{package}.platforms", b"orker")
-    return _named(program, receivers, modules, f"{package}.v1.")
+    return _named(program, receivers, program.sources(f"{package}.platforms"), f"{package}.v1.")
 
 
 def assign_runners(
@@ -98,30 +97,36 @@ def assign_runners(
         yield replace(engine, runners=tuple(here), brought=tuple(theirs))
 
 
+def _texts(modules: Iterable[Module]) -> Iterator[tuple[str, bytes]]:
+    return ((module.path, module.source) for module in modules)
+
+
 def _named(
-    program: Program, receivers: Receivers, modules: Iterable[Module], below: str = ""
+    program: Program,
+    receivers: Receivers,
+    files: Iterable[tuple[str, bytes]],
+    below: str = "",
 ) -> Platform:
+    """The runners of the workers that strings in some files name."""
     runners: dict[tuple[str, str], Runner] = {}
     unread: list[str] = []
-    for module in modules:
-        for line, name in dotted_strings(module):
+    for path, source in files:
+        for line, name in dotted_strings(source):
             if not name.startswith(below):
                 continue
             worker = program.dotted(name)
             if not isinstance(worker, ClassRef):
-                missing = _is_gone(program, module, name)
-                unread += [f"{name} ({module.path}:{line})"] if missing else []
+                unread += [f"{name} ({path}:{line})"] if _is_gone(path, name) else []
             elif program.method(worker, FORWARD) is not None:
                 for cls in _runners(program, receivers, worker):
-                    runners.setdefault(cls.key, Runner(cls, f"{module.path}:{line}"))
+                    runners.setdefault(cls.key, Runner(cls, f"{path}:{line}"))
     return Platform(tuple(runners.values()), tuple(unread))
 
 
-def _is_gone(program: Program, module: Module, name: str) -> bool:
-    """Whether a string names a class of the platform's own package that is not there."""
-    own = module.name.partition(".")[0]
+def _is_gone(path: str, name: str) -> bool:
+    """Whether a string names a worker of the platform's own package, which is then not there."""
     last = name.rpartition(".")[2]
-    return name.startswith(f"{own}.") and last[:1].isupper() and "orker" in last
+    return name.startswith(f"{path.partition('/')[0]}.") and last[:1].isupper() and "orker" in last
 
 
 def _runners(program: Program, receivers: Receivers, worker: ClassRef) -> Iterator[ClassRef]:

@@ -49,16 +49,19 @@ class Started:
 
 def start(program: Program, entry: str) -> Started:
     """Load the module of an entry point (`package.module:function`) and call what it names."""
-    return _Start(program, entry.partition(":")[0].partition(".")[0]).run(entry)
+    module = entry.partition(":")[0].strip()
+    # A plug-in that the package itself brings owns the folder that it lies in.
+    own = module.rpartition(".")[0] if program.is_inside(module) else module.partition(".")[0]
+    return _Start(program, own).run(entry)
 
 
 class _Start(Evaluator):
     """Follows one start; modules are run once, when they are first imported."""
 
-    def __init__(self, program: Program, top: str) -> None:
+    def __init__(self, program: Program, own: str) -> None:
         super().__init__(program)
         self._source = program
-        self._top = top
+        self._own = own
         self._loaded: dict[str, Module] = {}
         self._bindings: dict[tuple[str, int, str, int], Binding] = {}
         self._steps = 0
@@ -76,21 +79,21 @@ class _Start(Evaluator):
 
     def call(self, value: Value, arguments: Sequence[Value | None], words: Words) -> list[Value]:
         """What a call may return; only the plug-in's own code is run."""
-        if isinstance(value, Closure) and not self._is_own(value.function.module):
+        if isinstance(value, Closure) and not self._is_own(value.function.module.name):
             return []
-        if isinstance(value, ClassRef) and not self._is_own(value.module):
+        if isinstance(value, ClassRef) and not self._is_own(value.module.name):
             return []
         return super().call(value, arguments, words)
 
-    def _is_own(self, module: Module) -> bool:
-        return module.name.partition(".")[0] == self._top
+    def _is_own(self, module: str) -> bool:
+        return f"{module}.".startswith(f"{self._own}.")
 
     def _load(self, name: str) -> None:
         """Run a module of the plug-in's own, and the packages above it, as an import does."""
         parts = name.split(".")
         for end in range(1, len(parts) + 1):
             dotted = ".".join(parts[:end])
-            if parts[0] != self._top or dotted in self._loaded:
+            if not self._is_own(dotted) or dotted in self._loaded:
                 continue
             module = self._source.module(dotted)
             if module is not None:

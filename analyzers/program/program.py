@@ -189,11 +189,11 @@ class Program:
                 if module is not None:
                     yield module
 
-    def sources(self, package: str) -> Iterator[bytes]:
-        """The bytes of the files that lie directly in a package, unparsed."""
+    def sources(self, package: str) -> Iterator[tuple[str, bytes]]:
+        """The files that lie directly in a package, by path, unparsed."""
         for path in self._beside(package):
             try:
-                yield self._read(path)
+                yield path, self._read(path)
             except OSError as error:
                 self.failures[path] = str(error)
 

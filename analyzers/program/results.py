@@ -81,18 +81,22 @@ def _visit(state: _Results, reached: Reached) -> Iterator[Reached]:
             state.names[target] |= parameters
             yield target
     handed_back = written & set(positional(reached.function.node))
-    if handed_back or any(is_tainted(value, names, flow) for value in _returned(reached)):
+    returned = _returned(state.receivers, reached) if names else ()
+    if handed_back or any(is_tainted(value, names, flow) for value in returned):
         known = state.makers.get(reached)
         if known is None or not handed_back <= known:
             state.makers[reached] = (known or set()) | handed_back
             yield from state.callers[reached]
 
 
-def _returned(reached: Reached) -> Iterator[ast.expr]:
+def _returned(receivers: Receivers, reached: Reached) -> Iterator[ast.expr]:
     """What a function returns or yields."""
-    for node in walk_code(reached.function.node):
-        if isinstance(node, ast.Return | ast.Yield | ast.YieldFrom) and node.value is not None:
-            yield node.value
+    survey = receivers.survey(reached.function)
+    yield from (node.value for node in survey.returns if node.value is not None)
+    if {ast.Yield, ast.YieldFrom} & survey.outline.operators:
+        for node in walk_code(reached.function.node):
+            if isinstance(node, ast.Yield | ast.YieldFrom) and node.value is not None:
+                yield node.value
 
 
 def _instances(
