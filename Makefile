@@ -49,8 +49,19 @@ $(RUN)/bin/python $(TEST)/bin/python $(ENGINE)/bin/python:
 	echo "making $(@D:%/bin=%) with $$("$$python" --version)"; \
 	"$$python" -m venv --clear $(@D:%/bin=%)
 
+# Links by which an editable install and the type checker see the four folders as one package. They
+# are part of the checkout; an unpacked sdist, and a checkout without links, get them here.
+LINKS := $(addprefix .src/ddtree/,analyzers cli kernels patches) patches/runtime/kernels
+
+.PHONY: links
+links:
+	@for link in $(LINKS); do \
+		target=../../$${link##*/}; \
+		[ -L "$$link" ] || { rm -f "$$link" && ln -s "$$target" "$$link"; }; \
+	done
+
 # The stamps follow what decides the contents of an environment.
-$(RUN)/.installed: $(RUN)/bin/python pyproject.toml requirements/runtime.txt
+$(RUN)/.installed: $(RUN)/bin/python pyproject.toml requirements/runtime.txt | links
 	@echo "installing the runtime requirements into $(RUN)"
 	@$< -m pip install --quiet --disable-pip-version-check -r requirements/runtime.txt --editable .
 	@touch $@
@@ -61,7 +72,7 @@ $(ENGINE)/.installed: $(ENGINE)/bin/python requirements/engine.txt
 	@$< -m pip install --quiet --disable-pip-version-check --no-deps -r requirements/engine.txt
 	@touch $@
 
-$(TEST)/.installed: $(TEST)/bin/python pyproject.toml requirements/runtime.txt requirements/test.txt
+$(TEST)/.installed: $(TEST)/bin/python pyproject.toml requirements/runtime.txt requirements/test.txt | links
 	@echo "installing the test requirements into $(TEST); torch alone takes a while"
 	@$< -m pip install --quiet --disable-pip-version-check -r requirements/test.txt --editable .
 	@touch $@
@@ -139,5 +150,4 @@ bench-bf16: $(TEST)/.installed ## why trees leave greedy decoding in bfloat16, a
 
 clean: ## remove the environments and what tools left behind
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	rm -rf .src/*.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
