@@ -58,8 +58,9 @@ class ErrorsBecomeExitCodes(TyperGroup):
             complain(error.as_text(failure))
             emit(error.as_data(failure, chosen_format(ctx)))
             raise typer.Exit(failure.exit_code) from None
-        except KeyboardInterrupt:
-            complain("interrupted\n")
+        except KeyboardInterrupt as interruption:
+            said = f": {interruption}" if interruption.args else ""
+            complain(f"interrupted{said}\n")
             raise typer.Exit(INTERRUPTED) from None
 
 

@@ -64,6 +64,14 @@ ForceOption = Annotated[
         "target is a source checkout.",
     ),
 ]
+LocalEditsOption = Annotated[
+    bool,
+    typer.Option(
+        "--allow-local-edits",
+        help="Although somebody else edited files that get hooked: what was put into them stays, "
+        "also with --revert.",
+    ),
+]
 ImportsOption = Annotated[
     bool,
     typer.Option(
@@ -88,6 +96,7 @@ def patch(
     plan: PlanIdOption = None,
     yes: YesOption = False,
     force: ForceOption = False,
+    allow_local_edits: LocalEditsOption = False,
     check_imports: ImportsOption = False,
     format_: TextFormatOption = TextFormat.TERMINAL,
     transport: TransportOption = SshTransport.PARAMIKO,
@@ -111,7 +120,15 @@ def patch(
     far = far_of(target, python, transport, accept_new, sudo, timeout, ssh_config)
     which = _named(target, python) if far is None else far.words
     agree = _asking(chosen, format_, which) if ask else _agreed
-    options = Options(target, python, force=force, imports=check_imports, plan_id=plan, agree=agree)
+    options = Options(
+        target,
+        python,
+        force=force,
+        local_edits=allow_local_edits,
+        imports=check_imports,
+        plan_id=plan,
+        agree=agree,
+    )
     outcome = _run(chosen, options, bundle) if far is None else _sent(chosen, far, options, bundle)
     emit(render(outcome, format_))
     raise typer.Exit(exit_code(outcome))

@@ -8,6 +8,7 @@ and with it everything to life. Whatever fails before the journal says `applied`
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from ..analyzers.errors import ConflictError, DdtreeError
@@ -19,11 +20,14 @@ from .disk import Attributes
 from .distribution import TOPS
 from .errors import RecoveryPending, RolledBack
 from .journal import Journal, Phase
+from .leftovers import leftovers, sweep
 from .lock import locked
 from .place import Place
 from .plan import Plan
 from .preflight import preflight
-from .undo import undo
+from .undo import forget, interruption, live, undo
+
+_LEFT = ", but for what was left of the lost patch, which is gone"
 
 
 def apply(
@@ -34,7 +38,10 @@ def apply(
     force: bool = False,
     imports: bool = False,
 ) -> tuple[str, ...]:
-    """Change the install as planned; sentences about what could not be checked afterwards.
+    """Change the install as planned; sentences about what could not be checked.
+
+    Of a patch that was lost, and of a change that was killed, what is left goes first, once nothing
+    stands in the way any more.
 
     Args:
         imports: import the edited modules, before and after; most of them need torch.
@@ -45,21 +52,40 @@ def apply(
         RecoveryPending: it failed, and so did the undo; the next command tries again.
     """
     with locked(place):
-        preflight(plan, install, place, force=force)
+        lost = journal.journals(place)
+        tops = {path.partition("/")[0] for found in lost for path in found.installed}
+        seen = preflight(plan, install, place, force=force, lost=tops)
         refuse_stale(plan, place)
         if imports:
             refuse_broken(plan, place)
+        _clear(lost, place)
         draft = journal.drafted(plan, place)
         try:
             journal.begin(draft, tuple(item.old for item in plan.edits))
             _stage(plan, draft, place)
             _activate(plan, draft, place)
-            notes = check(plan, draft, place, imports=imports)
-            journal.enter(draft, Phase.APPLIED)
+            checked = check(plan, draft, place, imports=imports)
+            return *seen, *checked, *_completed(draft)
         except BaseException as error:
-            roll_back(draft, place, error)
+            roll_back(draft, place, error, _LEFT if lost else "")
             raise
-        return notes
+
+
+def _clear(lost: Sequence[Journal], place: Place) -> None:
+    """Remove what is left of patches that were lost and of changes that were killed.
+
+    Raises:
+        RecoveryPending: it cannot be removed.
+    """
+    try:
+        forget(lost, place)
+        sweep(place, leftovers(place, lost))
+    except (OSError, DdtreeError) as error:
+        raise RecoveryPending(
+            f"what an earlier patch left cannot be removed: {_reason(error)}; vLLM is as it was",
+            expected="a disk that can be written to",
+            hint=hints.patch(place.named, "--status"),
+        ) from error
 
 
 def refuse_stale(plan: Plan, place: Place) -> None:
@@ -78,37 +104,60 @@ def refuse_stale(plan: Plan, place: Place) -> None:
             )
 
 
-def roll_back(draft: Journal, place: Place, error: BaseException) -> None:
-    """Undo after `error`, which an operator is told about; an interruption is left to the caller.
+def roll_back(draft: Journal, place: Place, error: BaseException, left: str = "") -> None:
+    """Undo after `error`, which an operator is told about.
+
+    Args:
+        left: what is not as it was before all the same.
 
     Raises:
         RolledBack: done, and the error is one that a machine or an install can cause.
         RecoveryPending: the undo failed too.
+        KeyboardInterrupt: that was the error, or interrupted it; the message says how things stand.
     """
+    before = f"every byte is as it was before{left}"
+    status = hints.patch(place.named, "--status")
     try:
-        if draft.folder.is_dir():
-            # If even the last step was done, an undo that ends half-way has to be found again.
+        if journal.written(draft) == Phase.APPLIED:
+            # An undo that ends half-way has to be found again.
             journal.enter(draft, Phase.APPLYING)
+        if draft.folder.is_dir():
             undo(draft, place)
         journal.drop(draft)
+    except KeyboardInterrupt:
+        raise interruption(draft, place) from error
     except (OSError, DdtreeError) as second:
         raise RecoveryPending(
-            f"{_reason(error)}; and then, while undoing it: {_reason(second)}",
+            f"{_reason(error)}; and then, while undoing it: {_reason(second)}; "
+            f"{live(draft, place)}",
             expected="a disk that can be written to, to finish the undo",
-            hint=hints.patch(place.named, "--status"),
+            hint=status,
         ) from error
     if isinstance(error, OSError | DdtreeError):
         raise RolledBack(
-            f"{_reason(error)}; every byte is as it was before",
+            f"{_reason(error)}; {before}",
             expected="a change that goes through whole",
-            hint=hints.patch(place.named, "--status"),
+            hint=status,
         ) from error
+    if isinstance(error, KeyboardInterrupt):
+        raise KeyboardInterrupt(before) from error
+
+
+def _completed(draft: Journal) -> tuple[str, ...]:
+    """Write down that all is done; what the disk would not confirm, in a sentence."""
+    try:
+        journal.enter(draft, Phase.APPLIED)
+    except OSError as error:
+        if journal.written(draft) != Phase.APPLIED:
+            raise
+        return (
+            f"The patch is whole and live, but the disk did not confirm it ({_reason(error)}): "
+            "after a power failure, the next command may take it back.",
+        )
+    return ()
 
 
 def _stage(plan: Plan, draft: Journal, place: Place) -> None:
-    # What a crash left that no journal tells of any more; the names are this plan's alone.
-    for left in [draft.staging(place), *(draft.scratch(place.real(e.file)) for e in draft.edits)]:
-        disk.remove(left)
     for item, noted in zip(plan.edits, draft.edits, strict=True):
         disk.write_new(draft.scratch(place.real(item.file)), item.new, noted.attributes)
     like = Attributes.of(place.package / "__init__.py")

@@ -35,8 +35,8 @@ def check(plan: Plan, journal: Journal, place: Place, *, imports: bool = False) 
         data = place.real(item.file).read_bytes()
         if data != item.new:
             raise _wrong(f"{item.file} is not what was written", place)
-        confine(item.file, item.old, data, len(item.hooks))
-    changed = runtime_changes(journal.installed, place)
+        confine(item.file, item.old, data, item.hooks)
+    changed = runtime_changes(journal.installed, place.site)
     if changed:
         raise _wrong(f"not what was written: {', '.join(changed)}", place)
     if place.python is None:

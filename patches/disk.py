@@ -12,11 +12,13 @@ import os
 import shutil
 import stat
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 _ACL = "system.posix_acl_access"
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,16 +43,13 @@ def write_new(path: Path, data: bytes, like: Attributes) -> None:
     Raises:
         OSError: it is there already, or cannot be written.
     """
-    handle = os.open(path, _CREATE, 0o600)
-    try:
+    with _opened(path, _CREATE) as handle:
         left = memoryview(data)
         while left:
             left = left[os.write(handle, left) :]
         _disinherit(handle, like)
         _dress(handle, like)
         os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def make_folder(path: Path, like: Attributes) -> None:
@@ -60,11 +59,8 @@ def make_folder(path: Path, like: Attributes) -> None:
         OSError: it is there already, or cannot be made.
     """
     path.mkdir(0o700)
-    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
+    with _opened(path, _FOLDER) as handle:
         _dress(handle, Attributes(like.mode, like.uid, like.gid))
-    finally:
-        os.close(handle)
 
 
 def make_link(path: Path, target: str) -> None:
@@ -115,15 +111,13 @@ def sync_folder(path: Path) -> None:
     Raises:
         OSError: the disk failed.
     """
-    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    except OSError as error:
-        # Some file systems cannot sync folders, and say so.
-        if error.errno != errno.EINVAL:
-            raise
-    finally:
-        os.close(handle)
+    with _opened(path, _FOLDER) as handle:
+        try:
+            os.fsync(handle)
+        except OSError as error:
+            # Some file systems cannot sync folders, and say so.
+            if error.errno != errno.EINVAL:
+                raise
 
 
 def make_folders(path: Path, mode: int = 0o700) -> None:
@@ -136,6 +130,19 @@ def make_folders(path: Path, mode: int = 0o700) -> None:
         if not folder.is_dir():
             folder.mkdir(mode, exist_ok=True)
             sync_folder(folder.parent)
+
+
+@contextmanager
+def _opened(path: Path, flags: int) -> Iterator[int]:
+    """A handle; what goes wrong with it names the path, which a handle alone does not."""
+    handle = os.open(path, flags, 0o600)
+    try:
+        yield handle
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
+    finally:
+        os.close(handle)
 
 
 def _disinherit(handle: int, like: Attributes) -> None:

@@ -6,6 +6,9 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+# The option by which a user says that other people's edits of the hooked files may be there.
+LOCAL_EDITS = "--allow-local-edits"
+
 
 def patch(target: str | Path, *words: str, named: Sequence[str] = ()) -> str:
     """`ddtree patch` for a target, ready to be pasted into a shell.

@@ -23,7 +23,9 @@ from .disk import Attributes
 from .place import Place
 from .plan import Identity, Plan, sha256
 
-_FORMAT = 2
+_FORMAT = 3
+# Those before did not say which site the runtime is in, and are read as well.
+_READ = (2, _FORMAT)
 _PRIVATE = Attributes(0o600, os.geteuid(), os.getegid())
 _FOLDER = Attributes(0o700, os.geteuid(), os.getegid())
 
@@ -62,7 +64,13 @@ class Edited:
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """One change of one install; `installed` maps paths beside vLLM to their hashes."""
+    """One change of one install.
+
+    Args:
+        installed: the hash of every file that was laid beside vLLM, by its path in the site.
+        site: the real folder that these are in; empty where an older ddtree wrote it. Another site
+            may lead to the same package by a link.
+    """
 
     folder: Path
     phase: Phase
@@ -73,6 +81,7 @@ class Journal:
     recipe_digest: str
     edits: tuple[Edited, ...]
     installed: Mapping[str, str]
+    site: str = ""
 
     def old(self, index: int) -> bytes:
         """The original bytes of the file at this index of `edits`.
@@ -90,9 +99,13 @@ class Journal:
         """The temporary name beside a file that this change gives it."""
         return file.with_name(f".{file.name}.ddtree-{self.plan_id}")
 
+    def beside(self, place: Place) -> Path:
+        """The site that the runtime is in."""
+        return Path(self.site) if self.site else place.site
+
     def staging(self, place: Place) -> Path:
         """The folder in the site where new files wait."""
-        return place.site / f".ddtree-{self.plan_id}"
+        return self.beside(place) / f".ddtree-{self.plan_id}"
 
 
 def state_root() -> Path:
@@ -140,6 +153,7 @@ def drafted(plan: Plan, place: Place) -> Journal:
         plan.recipe.digest,
         tuple(noted(place, item.file, item.old_sha256, item.new_sha256) for item in plan.edits),
         {path: sha256(data) for path, data in plan.installed.items()},
+        str(place.site),
     )
 
 
@@ -183,6 +197,15 @@ def enter(journal: Journal, phase: Phase) -> Journal:
     disk.write_new(scratch, _text(changed), _PRIVATE)
     disk.rename(scratch, journal.folder / "journal.json")
     return changed
+
+
+def written(journal: Journal) -> Phase | None:
+    """The phase that the disk holds, whatever became of an `enter`; None without a journal.
+
+    Raises:
+        ConflictError: it cannot be read.
+    """
+    return _load(journal.folder).phase if journal.folder.is_dir() else None
 
 
 def drop(journal: Journal) -> None:
@@ -253,7 +276,7 @@ def _load(folder: Path) -> Journal:
         body: dict[str, Any] = json.loads(_read(path))
         if not isinstance(body, dict) or not isinstance(body.get("format"), int):
             raise _damaged(path, "it cannot be understood")
-        if body["format"] != _FORMAT:
+        if body["format"] not in _READ:
             raise _damaged(path, "another version of ddtree wrote it")
         if body.pop("digest", None) != _digest(body):
             raise _damaged(path, "it is not what was written")

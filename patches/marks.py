@@ -7,14 +7,52 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from ..analyzers.errors import ConflictError
 
 # What every edited file holds and no other file does.
 MARK = b"_ddtree_hook"
 
+# Whatever a damaged runtime raises: vLLM is stock then, as it is without one.
 GUARD = """
+try:
+    from ddtree_runtime.hooks import hook as _ddtree_hook
+except Exception:
+
+    def _ddtree_hook(name):
+        return lambda function: function
+"""
+# In the file whose hooks take a `VllmConfig`: stock as well, unless trees are asked for.
+CONFIG_GUARD = """
+try:
+    from ddtree_runtime.hooks import hook as _ddtree_hook
+except Exception as _ddtree_error:
+    _ddtree_reason = f"{type(_ddtree_error).__name__}: {_ddtree_error}"
+
+    def _ddtree_hook(name):
+        from functools import wraps
+
+        def decorate(function):
+            @wraps(function)
+            def checked(*args, **kwargs):
+                given = getattr(args[0], "additional_config", None)
+                if isinstance(given, dict) and "ddtree" in given:
+                    raise RuntimeError(
+                        "ddtree: trees are configured, and their runtime cannot be loaded "
+                        f"({_ddtree_reason}); run: ddtree patch --status, "
+                        'or remove "ddtree" from --additional-config'
+                    )
+                return function(*args, **kwargs)
+
+            return checked
+
+        return decorate
+"""
+# What the hooks of such a file are called.
+CONFIG_HOOKS = "config."
+# What releases of ddtree before these wrote.
+_FORMER = """
 try:
     from ddtree_runtime.hooks import hook as _ddtree_hook
 except ImportError:
@@ -23,17 +61,30 @@ except ImportError:
         return lambda function: function
 """
 _LINE = rb"(?:\r\n|\n|\r)"
-_GUARD_LINES = re.compile(
-    rb"(?m)" + _LINE + rb"^" + _LINE.join(
-        rb"[ \t]*" + re.escape(line.strip().encode()) for line in GUARD.strip().split("\n")
-    ) + _LINE
-)  # fmt: skip
+
+
+def _pattern(*guards: str) -> re.Pattern[bytes]:
+    """Any of these guards, in a file with other line ends or indentation too."""
+    texts = (
+        _LINE.join(rb"[ \t]*" + re.escape(line.strip().encode()) for line in guard.split("\n"))
+        for guard in (guard.strip("\n") for guard in guards)
+    )
+    return re.compile(rb"(?m)" + _LINE + rb"^(?:" + b"|".join(texts) + rb")" + _LINE)
+
+
+_GUARDS = {guard: _pattern(guard) for guard in (GUARD, CONFIG_GUARD)}
+_ANY_GUARD = _pattern(GUARD, CONFIG_GUARD, _FORMER)
 _DECORATOR_LINE = re.compile(rb'(?m)^[ \t]*@_ddtree_hook\("[\w.]+"\)' + _LINE)
+
+
+def guard_of(hooks: Iterable[str]) -> str:
+    """The guarded import for a file with hooks of these names."""
+    return CONFIG_GUARD if any(name.startswith(CONFIG_HOOKS) for name in hooks) else GUARD
 
 
 def unedited(data: bytes) -> bytes:
     """The module without the lines that `edited` adds; others are handed back."""
-    return _DECORATOR_LINE.sub(b"", _GUARD_LINES.sub(b"", data))
+    return _DECORATOR_LINE.sub(b"", _ANY_GUARD.sub(b"", data))
 
 
 def holds(data: bytes, hooks: Sequence[tuple[str, str]]) -> bool:
@@ -43,8 +94,7 @@ def holds(data: bytes, hooks: Sequence[tuple[str, str]]) -> bool:
         hooks: `function` or `Class.function`, and the name of its hook, which has to be the
             innermost decorator.
     """
-    lines = len(_DECORATOR_LINE.findall(data)), len(_GUARD_LINES.findall(data))
-    if lines != (len(hooks), 1):
+    if _added(data, [name for _, name in hooks]) != (len(hooks), 1):
         return False
     try:
         body = ast.parse(data).body
@@ -65,15 +115,19 @@ def _hooked(body: Sequence[ast.stmt], within: str) -> Iterator[tuple[str, str]]:
                 yield f"{within}{node.name}", str(getattr(found.args[0], "value", None))
 
 
-def confine(file: str, old: bytes, new: bytes, hooks: int) -> None:
-    """Check that `new` is `old`, one guarded import and `hooks` decorators, and nothing else.
+def _added(data: bytes, hooks: Iterable[str]) -> tuple[int, int]:
+    """How many decorators a module has, and how often the guarded import of hooks of such names."""
+    return len(_DECORATOR_LINE.findall(data)), len(_GUARDS[guard_of(hooks)].findall(data))
+
+
+def confine(file: str, old: bytes, new: bytes, hooks: Sequence[str]) -> None:
+    """Check that `new` is `old`, one guarded import and a decorator per hook, and nothing else.
 
     Raises:
         ConflictError: it is not, or it does not compile.
     """
-    added = len(_DECORATOR_LINE.findall(new)), len(_GUARD_LINES.findall(new))
-    if added != (hooks, 1) or unedited(new) != old:
-        more = f"the edit would change more than {hooks} decorators and one import"
+    if _added(new, hooks) != (len(hooks), 1) or unedited(new) != old:
+        more = f"the edit would change more than {len(hooks)} decorators and one import"
         raise unsafe(file, f"{more}; all else has to stay, byte for byte")
     try:
         # All of it: that a `__future__` import has to come first is no matter of syntax.

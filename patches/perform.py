@@ -7,17 +7,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ..analyzers.errors import ConflictError
+from ..analyzers.errors import ConflictError, TargetError
 from ..analyzers.targets.directory import DirectorySource
 from ..analyzers.targets.resolve import open_target
 from ..analyzers.targets.source import Target
 from . import hints
 from .apply import apply as execute
-from .bundle import write_bundle
 from .distribution import KERNELS, RUNTIME, distribution
+from .gone import explained, remnants
+from .leftovers import leftovers
+from .lock import locked, settled
 from .place import Place, place_of
-from .plan import Edit, Plan, identity_of, make_plan, refuse_foreign
+from .plan import Edit, Plan, identity_of, make_plan
 from .recover import recover
+from .revert import remove_remnants
 from .revert import revert as give_back
 from .status import State, Status, status_of
 
@@ -65,17 +68,21 @@ class Options:
         python: the interpreter whose environment is meant.
         force: change an install although processes run from it, although it is one of several, or
             although it is a source checkout.
+        local_edits: change files that somebody else edited; what was put into them stays.
         imports: also import the edited modules, which takes as long as vLLM needs for it.
         plan_id: the plan that was seen; another one is refused. None executes whatever it is.
         agree: asked before the first write; it raises if the answer is no.
         runtime: the folder of the runtime; that of this ddtree if not given.
         edit: makes the edits; with libcst if not given.
         beside: what will lie beside vLLM, where `runtime` is not at hand.
+        shown: the id under which a bundle's plan was shown; its own if empty.
+        known: hashes of the original files by path, from a bundle.
     """
 
     target: str | None = None
     python: Path | None = None
     force: bool = False
+    local_edits: bool = False
     imports: bool = False
     plan_id: str | None = None
     agree: Callable[[Plan | Status], None] = lambda _: None
@@ -83,84 +90,114 @@ class Options:
     kernels: Path = KERNELS
     edit: Edit | None = None
     beside: Mapping[str, bytes] | None = None
+    shown: str = ""
+    known: Mapping[str, str] | None = None
+
+    def laid(self) -> Mapping[str, bytes]:
+        """What lies beside vLLM, or will."""
+        return distribution(self.runtime, self.kernels) if self.beside is None else self.beside
 
 
 def plan(options: Options) -> Outcome:
     """The plan of an unpatched install, else its status."""
-    with _opened(options) as opened:
-        if not isinstance(opened.target.source, DirectorySource):
-            return Planned(opened.plan())
-        place, status = opened.examined()
-        return status if status.whole else Planned(_planned(opened, status, place))
+    with _opened(options) as target:
+        if not isinstance(target.source, DirectorySource):
+            return Planned(_made(target, options))
+        found = _found(target, options, _with_plan)
+        return found.status if found.plan is None else Planned(found.plan)
 
 
 def apply(options: Options) -> Outcome:
     """Patch an install; one that is patched already is left alone."""
-    with _opened(options) as opened:
-        place, status = opened.examined()
-        if status.whole:
-            return left_alone(status)
-        planned = _planned(opened, status, place)
-        refuse_another(planned, options.plan_id)
-        options.agree(planned)
-        if status.state == State.LOST:
-            give_back(opened.target, place, status, force=options.force)
+    with _opened(options) as target:
+        found = _found(target, options, _with_plan)
+        if found.plan is None:
+            return left_alone(found.status)
+        refuse_another(found.plan, options.plan_id)
+        refuse_local_edits(found.plan, options.local_edits)
+        options.agree(found.plan)
+        install = found.target.install
         notes = execute(
-            planned,
-            opened.target.install,
-            place,
-            force=options.force,
-            imports=options.imports,
+            found.plan, install, found.place, force=options.force, imports=options.imports
         )
-        return Applied(planned, notes)
+        return Applied(found.plan, notes)
 
 
 def revert(options: Options) -> Outcome:
     """Undo the patch of an install; one that is not patched is left alone."""
-    with _opened(options) as opened:
-        place, status = opened.examined()
-        if status.state == State.STOCK:
-            return status
+    left = _left(options)
+    if left is not None:
+        place, status = left
         options.agree(status)
-        return Reverted(status, give_back(opened.target, place, status, force=options.force))
+        with locked(place):
+            return Reverted(status, remove_remnants(place, leftovers(place), force=options.force))
+    with _opened(options) as target:
+        found = _found(target, options, _with_status)
+        if found.status.state == State.STOCK:
+            return found.status
+        options.agree(found.status)
+        sentence = give_back(
+            found.target,
+            found.place,
+            found.status,
+            force=options.force,
+            local_edits=options.local_edits,
+            known=options.known,
+        )
+        return Reverted(found.status, sentence)
 
 
 def status(options: Options) -> Outcome:
     """What state an install is in."""
-    with _opened(options) as opened:
-        return opened.examined()[1]
+    left = _left(options)
+    if left is not None:
+        return left[1]
+    with _opened(options) as target:
+        return _found(target, options, _with_status).status
 
 
 def bundle(options: Options, folder: Path) -> Outcome:
     """Write a folder that patches such an install without ddtree, such as in an image build."""
-    with _opened(options) as opened:
-        planned = _bundled(opened)
-        refuse_another(planned, options.plan_id)
-        write_bundle(planned, folder)
-        return Bundled(planned, str(folder))
+    with _opened(options) as target:
+        if isinstance(target.source, DirectorySource):
+            found = _found(target, options, _with_plan)
+            if found.plan is None:
+                raise patched_already(found.status)
+            made = found.plan
+        else:
+            made = _made(target, options)
+        refuse_another(made, options.plan_id)
+        refuse_local_edits(made, options.local_edits)
+        # What patches from a bundle, or from elsewhere, writes none.
+        from .bundle import write_bundle
+
+        write_bundle(made, folder)
+        return Bundled(made, str(folder))
 
 
 @dataclass(frozen=True, slots=True)
-class _Opened:
+class _Found:
+    """An install that was looked at; the plan is None where it is patched, or nobody asked."""
+
     target: Target
-    beside: Mapping[str, bytes]
-    python: Path | None
-    recovered: tuple[str, ...]
-    edit: Edit | None
+    place: Place
+    status: Status
+    plan: Plan | None = None
 
-    def plan(self) -> Plan:
-        return make_plan(self.target, self.beside, edit=self.edit)
 
-    def examined(self) -> tuple[Place, Status]:
-        place = place_of(self.target, self.python)
-        return place, status_of(self.target, place, self.beside, self.recovered)
+_Look = Callable[[Target, Place, Options, tuple[str, ...]], _Found]
 
 
 @contextmanager
-def _opened(options: Options) -> Iterator[_Opened]:
+def _opened(options: Options) -> Iterator[Target]:
     try:
-        with _up_to_date(options) as opened:
-            yield opened
+        with open_target(options.target, python=options.python) as target:
+            yield target
+    except TargetError as error:
+        left = remnants(options.target, options.python)
+        if left is None:
+            raise
+        raise explained(error, left[1]) from error
     except OSError as error:
         # Once something is written, every failure has an error of its own.
         raise ConflictError(
@@ -170,62 +207,77 @@ def _opened(options: Options) -> Iterator[_Opened]:
         ) from error
 
 
-@contextmanager
-def _up_to_date(options: Options) -> Iterator[_Opened]:
-    beside = options.beside
-    if beside is None:
-        beside = distribution(options.runtime, options.kernels)
-    with open_target(options.target, python=options.python) as target:
-        recovered = _recovered(target, options)
-        if not recovered:
-            yield _Opened(target, beside, options.python, (), options.edit)
-            return
-    # What was read before the recovery is older than the files.
-    with open_target(options.target, python=options.python) as target:
-        yield _Opened(target, beside, options.python, recovered, options.edit)
+def _left(options: Options) -> tuple[Place, Status] | None:
+    """What is left of a patch where there is no vLLM any more."""
+    try:
+        with open_target(options.target, python=options.python):
+            return None
+    except TargetError:
+        return remnants(options.target, options.python)
 
 
-def _recovered(target: Target, options: Options) -> tuple[str, ...]:
-    if not isinstance(target.source, DirectorySource):
-        return ()
-    return recover(place_of(target, options.python), identity_of(target))
+def _found(target: Target, options: Options, look: _Look) -> _Found:
+    """What is found once interrupted changes are finished or taken back.
+
+    Another ddtree may be at work: unless all is as it should be, it is looked at under the lock.
+    """
+    place = place_of(target, options.python)
+
+    def found(held: bool) -> _Found:
+        done = recover(place, identity_of(target), held=held)
+        # What was read before is older than the files; a folder needs no closing.
+        with open_target(options.target, python=options.python) as fresh:
+            return look(fresh, place, options, done)
+
+    return settled(place, found, lambda one: one.status.steady)
 
 
-def _bundled(opened: _Opened) -> Plan:
-    if not isinstance(opened.target.source, DirectorySource):
-        return opened.plan()
-    place, status = opened.examined()
-    if status.whole:
-        with_ = f", with plan {status.plan_id}" if status.plan_id else ""
-        raise ConflictError(
-            f"{status.location} is patched already{with_}",
-            expected="an unpatched install, or a wheel of the same release",
-            hint=hints.patch(status.target, "--revert"),
-        )
-    return _planned(opened, status, place)
+def _with_status(target: Target, place: Place, options: Options, done: tuple[str, ...]) -> _Found:
+    return _Found(target, place, status_of(target, place, options.laid(), done))
 
 
-def _planned(opened: _Opened, status: Status, place: Place) -> Plan:
+def _with_plan(target: Target, place: Place, options: Options, done: tuple[str, ...]) -> _Found:
+    found = _with_status(target, place, options, done)
+    if found.status.whole:
+        return found
+    return replace(found, plan=_planned(found, options))
+
+
+def _made(target: Target, options: Options) -> Plan:
+    made = make_plan(target, options.laid(), edit=options.edit)
+    if made.local_edits:
+        names = ", ".join(made.local_edits)
+        note = f"Edited by somebody else, and left as they are but for the hooks: {names}."
+        made = replace(made, notes=(*made.notes, note))
+    return replace(made, shown=options.shown)
+
+
+def _planned(found: _Found, options: Options) -> Plan:
+    status, place = found.status, found.place
     if status.state in (State.DAMAGED, State.UNTRACKED):
         raise ConflictError(
             f"{status.location}: {status.sentence}",
             expected="an unpatched install",
             hint=status.repair[0],
         )
-    made = opened.plan()
-    foreign = [file for file in status.foreign if file not in {item.file for item in made.edits}]
+    made = _made(found.target, options)
+    edited = {item.file for item in made.edits}
+    foreign = [file for file in status.foreign if file not in edited]
     notes = list(status.notes)
     if status.state == State.LOST:
         notes.append(f"{status.sentence} What is left of it is removed first.")
+    if status.leftovers:
+        names = ", ".join(status.leftovers)
+        notes.append(f"Left by a change that was killed, and removed first: {names}.")
     if place.package != place.site / "vllm":
         notes.append(f"vllm is a link to {place.package}: all that use it are changed.")
     if foreign:
         notes.append(f"Changed by somebody else, and left alone: {', '.join(foreign)}.")
-    refuse_foreign(opened.target, [file for file in status.foreign if file not in foreign])
     return replace(made, notes=(*made.notes, *notes))
 
 
 def left_alone(status: Status) -> Status:
+    """The status of an install that is patched; another ddtree's patch is refused."""
     if status.outdated:
         raise ConflictError(
             f"another ddtree patched this install (plan {status.plan_id})",
@@ -235,10 +287,33 @@ def left_alone(status: Status) -> Status:
     return status
 
 
+def patched_already(status: Status) -> ConflictError:
+    """The refusal to make a bundle of an install that is patched."""
+    with_ = f", with plan {status.plan_id}" if status.plan_id else ""
+    return ConflictError(
+        f"{status.location} is patched already{with_}",
+        expected="an unpatched install, or a wheel of the same release",
+        hint=hints.patch(status.target, "--revert", named=status.named),
+    )
+
+
 def refuse_another(planned: Plan, plan_id: str | None) -> None:
+    """Refuse a plan that is not the one that was shown."""
     if plan_id is not None and plan_id != planned.id:
         raise ConflictError(
             f"the plan is {planned.id} now, not {plan_id}",
             expected="the plan that was shown, and not a byte of it changed",
             hint=hints.patch(planned.target, named=planned.named),
+        )
+
+
+def refuse_local_edits(planned: Plan, allowed: bool) -> None:
+    """Refuse to put hooks into files that somebody else edited, unless a user knows of it."""
+    if planned.local_edits and not allowed:
+        raise ConflictError(
+            f"edited by somebody else: {', '.join(planned.local_edits)}; the functions that get "
+            "hooked are as a release has them",
+            expected=f"{hints.LOCAL_EDITS}, which plans on these very bytes; a revert gives them "
+            "back",
+            hint=hints.patch(planned.target, hints.LOCAL_EDITS, named=planned.named),
         )

@@ -53,10 +53,15 @@ def place_of(target: Target, python: Path | None = None) -> Place:
             expected="an installed vLLM; an archive can be patched into a bundle",
             hint=hints.patch(target.name, "--bundle", "DIR"),
         )
+    return place_at(named, python)
+
+
+def place_at(named: Path, python: Path | None = None) -> Place:
+    """The place of a site folder, whether vLLM is in it or not."""
     site = Path(os.path.realpath(named))
     prefix = _prefix(named) or _prefix(site)
     found = python.absolute() if python else _interpreter(prefix, site)
-    return Place(named, site, Path(os.path.realpath(package)), prefix, found)
+    return Place(named, site, Path(os.path.realpath(named / "vllm")), prefix, found)
 
 
 def _prefix(site: Path) -> Path | None:

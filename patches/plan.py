@@ -15,8 +15,8 @@ from ..analyzers.errors import ConflictError
 from ..analyzers.install.record import Record, is_bytecode
 from ..analyzers.targets.source import Source, Target
 from . import hints
+from .forms import refuse_touched
 from .recipe import Anchor, Recipe, all_recipes, choose, missing
-from .repair import reinstall
 
 _NO_NEWLINE = "\\ No newline at end of file\n"
 
@@ -67,6 +67,8 @@ class Plan:
         installed: the files that will lie beside vLLM, by path relative to the site.
         notes: sentences about what a reader should know before saying yes.
         named: options that belong to the name of the target, where that is another machine.
+        local_edits: files among `edits` that carry somebody else's edits, which stay in them.
+        shown: the id under which it was shown on another machine; its own if empty.
     """
 
     target: str
@@ -79,14 +81,28 @@ class Plan:
     installed: Mapping[str, bytes]
     notes: tuple[str, ...] = ()
     named: tuple[str, ...] = ()
+    local_edits: tuple[str, ...] = ()
+    shown: str = ""
+
+    @property
+    def facts(self) -> list[str]:
+        """What the id stands for beside the files: location, version, RECORD and recipe."""
+        return [self.location, self.identity.version, self.identity.record, self.recipe.digest]
+
+    @property
+    def hashes(self) -> list[list[str]]:
+        """Path, hash before and hash after, of every edited file."""
+        return [[item.file, item.old_sha256, item.new_sha256] for item in self.edits]
+
+    @property
+    def beside(self) -> list[list[str]]:
+        """Path and hash of every file that is laid beside vLLM."""
+        return [[path, sha256(data)] for path, data in self.installed.items()]
 
     @property
     def id(self) -> str:
         """Twelve hex digits that change when any byte of the plan does."""
-        facts = [self.location, self.identity.version, self.identity.record, self.recipe.digest]
-        hashes = [[item.file, item.old_sha256, item.new_sha256] for item in self.edits]
-        beside = [[path, sha256(data)] for path, data in self.installed.items()]
-        return sha256(json.dumps([facts, hashes, beside]).encode())[:12]
+        return self.shown or plan_id(self.facts, self.hashes, self.beside)
 
     @property
     def diff(self) -> str:
@@ -97,6 +113,11 @@ class Plan:
 def sha256(data: bytes) -> str:
     """The SHA-256 of some bytes, in hex."""
     return hashlib.sha256(data).hexdigest()
+
+
+def plan_id(facts: object, hashes: object, beside: object) -> str:
+    """The id of a plan with these properties of the same names."""
+    return sha256(json.dumps([facts, hashes, beside]).encode())[:12]
 
 
 def identity_of(target: Target) -> Identity:
@@ -122,12 +143,18 @@ def make_plan(
         edit: makes the edits; with libcst if not given.
 
     Raises:
-        ConflictError: no recipe fits the version; an anchor is missing or ambiguous; a file that
-            would be edited was changed by somebody else.
+        ConflictError: no recipe fits the version; an anchor is missing or ambiguous; a function
+            that would be hooked was changed by somebody else.
     """
     try:
         recipe, why = choose(target.install.version, all_recipes() if recipes is None else recipes)
-        edits = _edits(target, recipe, edit or _edit())
+        contents = {
+            file: _read(target.source, file, hooks) for file, hooks in recipe.by_file().items()
+        }
+        foreign = foreign_edits(contents, target.record)
+        for file in foreign:
+            refuse_touched(file, contents[file], recipe.by_file()[file])
+        edits = _edits(contents, recipe, edit or _edit())
     except ConflictError as error:
         # Those that know no target say what kind of command helps.
         if error.hint == "ddtree inspect host":
@@ -143,6 +170,7 @@ def make_plan(
         edits,
         installed,
         tuple(target.notes),
+        local_edits=foreign,
     )
 
 
@@ -153,9 +181,7 @@ def _edit() -> Edit:
     return edited
 
 
-def _edits(target: Target, recipe: Recipe, edit: Edit) -> tuple[FileEdit, ...]:
-    contents = {file: _read(target.source, file, hooks) for file, hooks in recipe.by_file().items()}
-    refuse_foreign(target, foreign_edits(contents, target.record))
+def _edits(contents: Mapping[str, bytes], recipe: Recipe, edit: Edit) -> tuple[FileEdit, ...]:
     return tuple(
         FileEdit(
             file,
@@ -170,20 +196,6 @@ def _edits(target: Target, recipe: Recipe, edit: Edit) -> tuple[FileEdit, ...]:
 def foreign_edits(contents: Mapping[str, bytes], record: Record | None) -> tuple[str, ...]:
     """The files whose bytes are not what RECORD says; none where it does not say."""
     return tuple(file for file, data in contents.items() if _differs(file, data, record))
-
-
-def refuse_foreign(target: Target, files: Sequence[str]) -> None:
-    """Refuse to touch files that somebody else changed.
-
-    Raises:
-        ConflictError: there are such files; the message names them.
-    """
-    if files:
-        raise ConflictError(
-            f"changed since it was installed, and not by ddtree: {', '.join(files)}",
-            expected="the files as RECORD has them, or as ddtree left them",
-            hint=reinstall(target),
-        )
 
 
 def _lines(text: str) -> list[str]:

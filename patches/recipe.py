@@ -24,15 +24,12 @@ class Anchor:
         name: `function` or `Class.function`.
         hook: the name under which the runtime knows the place.
         parameters: the names that the function's parameters have to start with.
-        bodies: `edit.fingerprint` of every form of the function that the runtime knows; empty
-            where the runtime only wraps it, so that its body does not matter.
     """
 
     file: str
     name: str
     hook: str
     parameters: tuple[str, ...] = ()
-    bodies: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,17 +6,21 @@ import enum
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from ..analyzers.errors import ConflictError
 from ..analyzers.install.check import RecordCheck
 from ..analyzers.targets.source import Target
-from . import hints, journal, repair, untracked
+from . import hints, journal, untracked
+from .access import is_hidden
 from .distribution import PACKAGE
 from .journal import Journal
+from .leftovers import leftovers
 from .marks import MARK, unedited
 from .place import Place
 from .plan import Identity, foreign_edits, identity_of, sha256
 from .recipe import all_recipes, choose, hooked_files
+from .repair import removal, way_back
 from .undo import content, runtime_changes
 
 # Larger files are compared by size: hashing compiled libraries takes longer than all the rest.
@@ -37,6 +41,8 @@ class State(enum.StrEnum):
     LOST = "lost"
     # Its files hold hooks, and no journal here says how they got there.
     UNTRACKED = "untracked"
+    # Not patched, or gone altogether, and something of a patch lies there still.
+    REMNANTS = "remnants"
 
 
 class FileState(enum.StrEnum):
@@ -57,7 +63,9 @@ class Status:
         runtime: files beside vLLM that are not as they were put there, or, where nobody knows how
             they got there, not as this ddtree lays them; a folder that is gone stands for all of
             its files.
-        foreign: files of the package that somebody else changed.
+        unreadable: those of them that a user who can read vLLM cannot read.
+        leftovers: files that a change left which was killed, and which no journal tells of.
+        foreign: files of the package that somebody else changed; hooks may have been put into them.
         outdated: whether another ddtree, with another recipe or runtime, applied the patch.
         repair: commands that lead out of a state that is neither stock nor patched, in their order.
         notes: what was recovered or could not be checked.
@@ -78,6 +86,16 @@ class Status:
     notes: tuple[str, ...] = ()
     named: tuple[str, ...] = ()
     repair: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
+    leftovers: tuple[str, ...] = ()
+
+    @property
+    def steady(self) -> bool:
+        """Whether it cannot be what another ddtree, at work right now, makes it look like."""
+        odd = {FileState.CHANGED, FileState.MISSING} & set(self.files.values())
+        odd_files = set(self.foreign) & set(self.files)
+        settled = self.state in (State.STOCK, State.APPLIED)
+        return settled and not (odd or odd_files or self.leftovers)
 
     @property
     def whole(self) -> bool:
@@ -105,18 +123,22 @@ def status_of(
     """
     identity = identity_of(target)
     found = journal_of(place, identity)
+    site = found.beside(place) if found else place.site
     files = _files(target, place, found)
-    runtime = _folded(_runtime(found, files, place, installed), place)
-    state, sentence = _judged(found, identity, files, runtime, place)
+    hidden = _unreadable(found, place, site)
+    runtime = _folded(_runtime(found, files, site, installed) + hidden, site)
+    left = leftovers(place, [found] if found else ())
+    state, sentence = _judged(found, identity, files, runtime, hidden, place)
+    if state == State.STOCK and left:
+        state, sentence = State.REMNANTS, untracked.LEFT
     outdated = state == State.APPLIED and found is not None and _outdated(found, installed)
     if state == State.UNTRACKED and set(files.values()) == {FileState.PATCHED}:
         outdated = not untracked.edited_as_today(target)
         sentence = untracked.HOOKS if outdated or runtime else untracked.WHOLE
     if state == State.LOST:
         # Nobody expects the runtime to be there still; what is left of it is worth a word.
-        runtime = tuple(path for path in runtime if os.path.lexists(place.site / path))
-    ours = [file for file, one in files.items() if one == FileState.PATCHED]
-    foreign = _foreign(target, ours)
+        runtime = tuple(path for path in runtime if os.path.lexists(site / path))
+    foreign = _foreign(target, files, found)
     return Status(
         target=target.name,
         location=target.source.location,
@@ -130,7 +152,9 @@ def status_of(
         foreign=foreign,
         outdated=outdated,
         notes=notes,
-        repair=_repair(target, place, state, files, runtime, foreign, sentence),
+        repair=_repair(target, place, state, files, runtime, hidden, sentence),
+        unreadable=hidden,
+        leftovers=left,
     )
 
 
@@ -179,24 +203,32 @@ def _file(found: str | None, old: str, new: str) -> FileState:
     return {old: FileState.STOCK, new: FileState.PATCHED}.get(found, FileState.CHANGED)
 
 
-def _folded(paths: tuple[str, ...], place: Place) -> tuple[str, ...]:
+def _folded(paths: tuple[str, ...], site: Path) -> tuple[str, ...]:
     tops = {path: path.partition("/")[0] for path in paths}
-    gone = {top for top in tops.values() if not (place.site / top).exists()}
+    gone = {top for top in tops.values() if not (site / top).exists()}
     return tuple(sorted({top if top in gone else path for path, top in tops.items()}))
 
 
 def _runtime(
     found: Journal | None,
     files: Mapping[str, FileState],
-    place: Place,
+    site: Path,
     installed: Mapping[str, bytes],
 ) -> tuple[str, ...]:
     """What is wrong beside vLLM; nothing has to be there where there are no hooks."""
     if found is not None:
-        return runtime_changes(found.installed, place)
-    if FileState.PATCHED in files.values() or untracked.runtime_is_there(place):
-        return untracked.beside(place, installed)
+        return runtime_changes(found.installed, site)
+    if FileState.PATCHED in files.values() or untracked.runtime_is_there(site):
+        return untracked.beside(site, installed)
     return ()
+
+
+def _unreadable(found: Journal | None, place: Place, site: Path) -> tuple[str, ...]:
+    """What lies beside vLLM and cannot be read by everybody who can read vLLM."""
+    tops = {path.partition("/")[0] for path in found.installed} if found else {PACKAGE}
+    paths = [path for top in tops for path in (site / top, *(site / top).rglob("*"))]
+    wrong = [path for path in paths if path.suffix != ".pyc" and is_hidden(path, place.package)]
+    return tuple(sorted(path.relative_to(site).as_posix() for path in wrong))
 
 
 def _judged(
@@ -204,13 +236,14 @@ def _judged(
     identity: Identity,
     files: Mapping[str, FileState],
     runtime: tuple[str, ...],
+    hidden: tuple[str, ...],
     place: Place,
 ) -> tuple[State, str]:
     kinds = set(files.values())
     if found is None:
         if FileState.PATCHED in kinds:
             return State.UNTRACKED, untracked.HOOKS
-        if untracked.runtime_is_there(place):
+        if untracked.runtime_is_there(place.site):
             return State.UNTRACKED, untracked.RUNTIME
         return State.STOCK, "Not patched."
     before = f"vLLM {found.identity.version} was patched here (plan {found.plan_id})"
@@ -218,16 +251,35 @@ def _judged(
         return State.LOST, f"Patch lost: {before}, and another vLLM was installed over it since."
     if kinds == {FileState.STOCK}:
         return State.LOST, f"Patch lost: {before}, and all its files are stock again."
+    site = found.beside(place)
+    if site != place.site:
+        there = f"{before} through {site}, which leads to the same package"
+        return State.DAMAGED, f"{there}. The runtime is there, and here the hooks do nothing."
     if kinds == {FileState.PATCHED} and not runtime:
         return State.APPLIED, f"Patched with plan {found.plan_id}."
     effect = "Its hooks do nothing, as the runtime is gone." if PACKAGE in runtime else ""
+    if hidden and not effect:
+        effect = "Not everybody who can read vLLM can read its runtime."
     return State.DAMAGED, f"Half patched: {before}, and parts of it changed since. {effect}".strip()
 
 
-def _foreign(target: Target, ours: list[str]) -> tuple[str, ...]:
+def _foreign(
+    target: Target, files: Mapping[str, FileState], found: Journal | None
+) -> tuple[str, ...]:
     """Files of the package that differ from RECORD, less those that ddtree alone edited."""
     check = RecordCheck(target.source, target.record, limit=_HASHED)
-    return tuple(file for file in check.finish().modified if file not in ours)
+    ours = {file for file, one in files.items() if one == FileState.PATCHED}
+    old = {item.file: item.old_sha256 for item in found.edits} if found else {}
+    entries = target.record.entries if target.record else {}
+    beneath = {
+        file
+        for file in ours & set(old)
+        if (entry := entries.get(file)) is not None
+        and entry.algorithm == "sha256"
+        and entry.digest is not None
+        and entry.digest.hex() != old[file]
+    }
+    return tuple(file for file in check.finish().modified if file not in ours - beneath)
 
 
 def _with_foreign(
@@ -249,22 +301,22 @@ def _repair(
     state: State,
     files: Mapping[str, FileState],
     runtime: tuple[str, ...],
-    foreign: tuple[str, ...],
+    hidden: tuple[str, ...],
     sentence: str,
 ) -> tuple[str, ...]:
     """Commands that lead back, to stock or to a patch that is whole."""
-    if state == State.APPLIED or sentence == untracked.WHOLE:
+    if state in (State.APPLIED, State.STOCK) or sentence == untracked.WHOLE:
         return ()
     command = hints.patch(target.name, "--apply" if state == State.LOST else "--revert")
-    broken = {FileState.CHANGED, FileState.MISSING} & set(files.values())
-    if state == State.STOCK:
-        # What `--apply` would refuse.
-        return (repair.reinstall(target, place.python),) if broken else ()
-    if broken or (state == State.LOST and set(foreign) & set(_today(target))):
-        return repair.reinstall(target, place.python), command
-    left = [path for path in runtime if os.path.lexists(place.site / path)]
+    broken = [file for file, one in files.items() if one in (FileState.CHANGED, FileState.MISSING)]
+    if state in (State.DAMAGED, State.UNTRACKED) and broken:
+        return way_back(target, place, broken)
+    if state == State.UNTRACKED:
+        unknown = untracked.unconfirmed(target, files)
+        return way_back(target, place, unknown) if unknown else (command,)
+    left = [path for path in runtime if path not in hidden and os.path.lexists(place.site / path)]
     if state == State.DAMAGED and left:
-        return repair.removal(place, left), command
+        return removal(place.site, left), command
     return (command,)
 
 

@@ -1,50 +1,131 @@
 """Take a change back: the same steps after a failure, after a crash and for a revert.
 
-The runtime goes first, since without it every hook does nothing. Each step can be repeated, so
-that an undo which is interrupted is completed by running it again.
+The originals are written under temporary names first, so that whatever stands in the way of them is
+met while nothing has changed. Then the runtime goes, since without it every hook does nothing, and
+the originals are renamed into place. Each step can be repeated, so that an undo which is
+interrupted is completed by running it again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from ..analyzers.errors import ConflictError
 from . import disk, hints
 from .bytecode import compiled
+from .disk import Attributes
 from .distribution import PACKAGE
-from .journal import Edited, Journal
-from .marks import unedited
+from .journal import Edited, Journal, Phase, drop, enter
+from .marks import MARK, unedited
 from .place import Place
 from .plan import sha256
 
 
-def undo(journal: Journal, place: Place, *, restore: bool = True) -> None:
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """Files that wait under temporary names to be put back.
+
+    Attributes:
+        files: the paths that they will have.
+        changed: files that somebody changed meanwhile: they lose their hooks and keep the change.
+        stuck: files whose hooks cannot be told from somebody's change; they are left alone.
+    """
+
+    files: tuple[Path, ...] = ()
+    changed: tuple[str, ...] = ()
+    stuck: tuple[str, ...] = ()
+
+
+def undo(journal: Journal, place: Place, *, restore: bool = True) -> tuple[str, ...]:
     """Put the original files back and remove what was laid beside them; the journal stays.
 
     Args:
         restore: False where another vLLM was installed since, whose files are none of ours.
 
+    Returns:
+        The files that somebody changed meanwhile; they lost their hooks alone.
+
     Raises:
         OSError: a disk failed; the next undo goes on from there.
-        ConflictError: a file is neither what it was nor what it was made; it is left alone.
+        ConflictError: the hooks of a file that was changed cannot be told from the change; the
+            others are back.
     """
-    trash = _set_aside(journal, place)
-    changed = [
-        item.file
-        for index, item in enumerate(journal.edits)
-        if restore and not _restored(journal, index, place)
-    ]
+    unstage(journal, place)
+    staged = stage(journal, place) if restore else Staged()
+    activate(journal, place, staged)
+    if staged.stuck:
+        raise stuck(staged, place)
+    return staged.changed
+
+
+def stage(journal: Journal, place: Place) -> Staged:
+    """Write the files that are to be put back under temporary names; nothing else changes.
+
+    Raises:
+        OSError: a disk failed, or a file may not be given its owner.
+        ConflictError: an original is gone.
+    """
+    files: list[Path] = []
+    changed: list[str] = []
+    wrong: list[str] = []
+    for index, item in enumerate(journal.edits):
+        path = place.real(item.file)
+        found = content(path)
+        if found == item.new_sha256:
+            _write(journal, item, path, _original(journal, index, path))
+            files.append(path)
+        elif found is None:
+            changed.append(item.file)
+        elif found != item.old_sha256:
+            data = path.read_bytes()
+            rest = unedited(data)
+            (wrong if MARK in rest else changed).append(item.file)
+            if rest != data and MARK not in rest:
+                disk.write_new(journal.scratch(path), rest, Attributes.of(path))
+                files.append(path)
+    return Staged(tuple(files), tuple(changed), tuple(wrong))
+
+
+def unstage(journal: Journal, place: Place) -> None:
+    """Remove what lies under temporary names, from `stage` or from an apply that was killed."""
     for item in journal.edits:
         disk.remove(journal.scratch(place.real(item.file)))
+
+
+def activate(journal: Journal, place: Place, staged: Staged) -> None:
+    """Let the runtime go, rename what was staged into place, and sweep up."""
+    trash = _set_aside(journal, place)
+    for path in staged.files:
+        disk.rename(journal.scratch(path), path)
+    for item in journal.edits:
+        # Also where the file is back already: an earlier undo may have ended in between.
+        for old in compiled(place, item.file):
+            disk.remove(old)
     for folder in [*trash, journal.staging(place)]:
         disk.remove(folder)
-    if changed:
-        raise ConflictError(
-            f"changed since ddtree edited it, and left alone: {', '.join(changed)}",
-            expected="the files as ddtree left them",
-            hint=hints.patch(place.named, "--status"),
-        )
+
+
+def stuck(staged: Staged, place: Place) -> ConflictError:
+    """The refusal of files whose hooks cannot be taken out."""
+    return ConflictError(
+        f"changed since ddtree edited it, and left alone: {', '.join(staged.stuck)}",
+        expected="the files as ddtree left them",
+        hint=hints.patch(place.named, "--status"),
+    )
+
+
+def forget(lost: Iterable[Journal], place: Place) -> None:
+    """Remove the runtime and the journals of patches over which another vLLM was installed.
+
+    Raises:
+        OSError: it cannot be removed; the next command tries again.
+    """
+    for found in lost:
+        reverting = enter(found, Phase.REVERTING)
+        undo(reverting, place, restore=False)
+        drop(reverting)
 
 
 def content(path: Path) -> str | None:
@@ -58,11 +139,12 @@ def content(path: Path) -> str | None:
 def _set_aside(journal: Journal, place: Place) -> list[Path]:
     """Move the runtime out of the way in one step, so that imports stop finding it at once."""
     tops = {path.partition("/")[0] for path in journal.installed}
+    site = journal.beside(place)
     trash = []
     # The package is the one that matters, so it is the first to go.
     for top in sorted(tops, key=lambda name: name != PACKAGE):
-        aside = place.site / f".ddtree-{journal.plan_id}.{top}"
-        path = place.site / top
+        aside = site / f".ddtree-{journal.plan_id}.{top}"
+        path = site / top
         if _is_ours(journal, path, top):
             disk.remove(aside)
             disk.rename(path, aside)
@@ -74,22 +156,7 @@ def _is_ours(journal: Journal, path: Path, top: str) -> bool:
     if not path.is_dir():
         return False
     names = [name for name in journal.installed if name.startswith(f"{top}/")]
-    return any(content(path.parent / name) == journal.installed[name] for name in names)
-
-
-def _restored(journal: Journal, index: int, place: Place) -> bool:
-    """Put one file back; False if it is neither the old nor the new one."""
-    item = journal.edits[index]
-    path = place.real(item.file)
-    found = content(path)
-    if found == item.new_sha256:
-        _put_back(journal, item, path, _original(journal, index, path))
-    elif found != item.old_sha256:
-        return False
-    # Also where the file is back already: an earlier undo may have ended in between.
-    for old in compiled(place, item.file):
-        disk.remove(old)
-    return True
+    return any(readable(path.parent / name) == journal.installed[name] for name in names)
 
 
 def _original(journal: Journal, index: int, path: Path) -> bytes:
@@ -103,27 +170,57 @@ def _original(journal: Journal, index: int, path: Path) -> bytes:
         return data
 
 
-def _put_back(journal: Journal, item: Edited, path: Path, data: bytes) -> None:
+def _write(journal: Journal, item: Edited, path: Path, data: bytes) -> None:
     scratch = journal.scratch(path)
-    disk.remove(scratch)
     if item.link is None:
         disk.write_new(scratch, data, item.attributes)
     else:
         disk.make_link(scratch, item.link)
-    disk.rename(scratch, path)
 
 
-def runtime_changes(installed: Mapping[str, str], place: Place) -> tuple[str, ...]:
+def live(journal: Journal, place: Place) -> str:
+    """What vLLM runs as right now, for a sentence about a change that did not go through."""
+    try:
+        hashes = [content(place.real(item.file)) for item in journal.edits]
+        there = (journal.beside(place) / PACKAGE / "hooks.py").is_file()
+    except OSError as error:
+        return f"what is live cannot be read ({error.strerror})"
+    edited = [found == item.new_sha256 for found, item in zip(hashes, journal.edits, strict=True)]
+    if there and all(edited):
+        return "the patch is whole and live"
+    if any(edited):
+        return "vLLM runs as if it were not patched, as hooks without the runtime do nothing"
+    return "vLLM runs unpatched"
+
+
+def interruption(journal: Journal, place: Place) -> KeyboardInterrupt:
+    """What Ctrl-C in the middle of an undo says: how things stand, and what is left to do."""
+    command = hints.patch(place.named, "--status")
+    return KeyboardInterrupt(f"{live(journal, place)}; to take the rest back, run: {command}")
+
+
+def runtime_changes(installed: Mapping[str, str], site: Path) -> tuple[str, ...]:
     """What lies beside vLLM and is not what was put there: changed, missing or added files.
 
     Args:
         installed: the hash of every file that was, by its path relative to the site.
     """
-    wrong = [path for path, digest in installed.items() if content(place.site / path) != digest]
-    package = place.site / PACKAGE
+    wrong = [path for path, digest in installed.items() if readable(site / path) != digest]
     added = [
-        path.relative_to(place.site).as_posix()
-        for path in package.rglob("*")
-        if not path.is_dir() and path.suffix != ".pyc"
+        path.relative_to(site).as_posix()
+        for path in _files(site / PACKAGE)
+        if path.suffix != ".pyc"
     ]
     return tuple(sorted({*wrong, *added} - (set(installed) - set(wrong))))
+
+
+def readable(path: Path) -> str | None:
+    """The hash of a file; None if it is not there, or this user may not read it."""
+    try:
+        return content(path)
+    except PermissionError:
+        return None
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    yield from (path for path in folder.rglob("*") if not path.is_dir())

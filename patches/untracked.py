@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 from ..analyzers.errors import ConflictError
 from ..analyzers.targets.source import Target
 from .distribution import PACKAGE
-from .marks import holds, unedited
-from .place import Place
+from .marks import MARK, holds, unedited
 from .plan import foreign_edits, sha256
 from .recipe import all_recipes, choose
 from .undo import runtime_changes
@@ -25,6 +25,8 @@ RUNTIME = (
     "The runtime of ddtree is here without its hooks, and no journal of this user: a bundle or "
     "another user left it, or the journal is gone."
 )
+
+LEFT = "Not patched. A change that was killed left files here, which nothing loads."
 
 
 def edited_as_today(target: Target) -> bool:
@@ -44,14 +46,22 @@ def edited_as_today(target: Target) -> bool:
     return True
 
 
-def beside(place: Place, installed: Mapping[str, bytes]) -> tuple[str, ...]:
+def unconfirmed(target: Target, files: Iterable[str]) -> tuple[str, ...]:
+    """The files with hooks of which RECORD does not say what they were."""
+    data = {file: target.source.read(file) for file in files if file in target.source.files()}
+    old = {file: unedited(content) for file, content in data.items() if MARK in content}
+    foreign = foreign_edits(old, target.record)
+    return tuple(file for file in old if file in foreign or not _recorded(target, file))
+
+
+def beside(site: Path, installed: Mapping[str, bytes]) -> tuple[str, ...]:
     """What lies beside vLLM and is not as this ddtree lays it; nothing of it is all of it."""
-    return runtime_changes({path: sha256(data) for path, data in installed.items()}, place)
+    return runtime_changes({path: sha256(data) for path, data in installed.items()}, site)
 
 
-def runtime_is_there(place: Place) -> bool:
+def runtime_is_there(site: Path) -> bool:
     """Whether some runtime is there."""
-    return (place.site / PACKAGE).is_dir()
+    return (site / PACKAGE).is_dir()
 
 
 def _recorded(target: Target, file: str) -> bool:

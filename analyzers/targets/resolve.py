@@ -48,12 +48,7 @@ def open_target(
     if target is None:
         yield _in_environment(_default_environment(python))
         return
-    if python is not None:
-        raise UsageError(
-            "both a TARGET and --python are given",
-            expected="one of them: --python names an environment in place of a TARGET",
-            hint="ddtree inspect host --help",
-        )
+    _refuse_both(python)
     path = _existing_path(target)
     if path is not None and is_dir(path):
         yield _in_folder(target, path)
@@ -63,6 +58,32 @@ def open_target(
 
     with packed_target(printable(target), path or _fetched(target, progress)) as packed:
         yield packed
+
+
+def sites_of(target: str | None, python: Path | None = None) -> tuple[Path, ...]:
+    """The site folders that a target leads to, whether there is vLLM in them or not.
+
+    Raises:
+        UsageError: `target` and `python` are both given, or `target` makes no sense.
+        TargetError: it leads to no folder.
+    """
+    if target is None:
+        return _default_environment(python).sites
+    _refuse_both(python)
+    path = Path(target).absolute()
+    if path.name == _PACKAGE and not path.exists() and is_dir(path.parent):
+        return (path.parent,)
+    found = _existing_path(target)
+    return folder_environment(target, found).sites if found and is_dir(found) else ()
+
+
+def _refuse_both(python: Path | None) -> None:
+    if python is not None:
+        raise UsageError(
+            "both a TARGET and --python are given",
+            expected="one of them: --python names an environment in place of a TARGET",
+            hint="ddtree inspect host --help",
+        )
 
 
 def _fetched(requirement: str, progress: Say) -> Path:

@@ -2,7 +2,7 @@
 
 A request has the fields `action` (plan, status, apply, revert or ready), `python` (what names the
 environment, or null), `beside` (what goes beside vLLM, by path), `new` (the edited files, by path),
-`plan` (the id of the plan that was seen, or null), `force` and `imports`.
+`plan` (the id of the plan that was seen, or null), `force`, `local_edits` and `imports`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...analyzers.errors import DdtreeError
+from ...analyzers.errors import DdtreeError, TargetError
 from ...analyzers.remote.far.installs import find
 from ...analyzers.remote.frame import framed
 from ...analyzers.result import plain
@@ -61,19 +61,30 @@ def _said(outcome: Outcome) -> Said:
 
 
 def _options(request: Mapping[str, Any]) -> Options:
-    facts = find(request["python"]).facts
-    named = Path(facts.environment)
+    named = Path(_environment(request["python"]))
     interpreter = is_file(named)
     new = {file: decoded(text) for file, text in request["new"].items()}
     return Options(
-        None if interpreter else facts.environment,
+        None if interpreter else str(named),
         named if interpreter else None,
         force=request["force"],
+        local_edits=request["local_edits"],
         imports=request["imports"],
         plan_id=request["plan"],
         edit=_edit(new),
         beside={path: decoded(text) for path, text in request["beside"].items()},
     )
+
+
+def _environment(python: str | None) -> str:
+    """What is looked at: where vLLM is, or, if there is none, what the user named."""
+    try:
+        return find(python).facts.environment
+    except TargetError:
+        if python is None or not Path(python).exists():
+            raise
+        # Something of a patch may be there still.
+        return python
 
 
 def _edit(new: Mapping[str, bytes]) -> Callable[[str, bytes, Sequence[Anchor]], bytes]:

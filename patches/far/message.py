@@ -34,6 +34,7 @@ class Sketch:
     why: str
     files: tuple[Original, ...]
     notes: tuple[str, ...]
+    local_edits: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, plan: Plan) -> Sketch:
@@ -48,6 +49,7 @@ class Sketch:
             plan.why,
             files,
             plan.notes,
+            plan.local_edits,
         )
 
 
@@ -125,4 +127,5 @@ def planned(sketch: Sketch, new: dict[str, bytes], installed: dict[str, bytes]) 
         edits,
         installed,
         sketch.notes,
+        local_edits=sketch.local_edits,
     )

@@ -27,7 +27,9 @@ from ..perform import (
     Planned,
     Reverted,
     left_alone,
+    patched_already,
     refuse_another,
+    refuse_local_edits,
 )
 from ..plan import Plan
 from ..recipe import recipe_names
@@ -100,6 +102,7 @@ def apply(far: Far, options: Options) -> Outcome:
     if isinstance(found, Status):
         return left_alone(found)
     refuse_another(found, options.plan_id)
+    refuse_local_edits(found, options.local_edits)
     options.agree(found)
     new = {item.file: encoded(item.new) for item in found.edits}
     said = _asked(far, "apply", options, new=new, plan=found.id)
@@ -136,13 +139,9 @@ def bundle(far: Far, options: Options, folder: Path) -> Outcome:
     """Write a folder here that patches the install there without ddtree."""
     found = _looked(far, options)
     if isinstance(found, Status):
-        raise ConflictError(
-            f"{found.location} is patched already"
-            + (f", with plan {found.plan_id}" if found.plan_id else ""),
-            expected="an unpatched install",
-            hint=shlex.join(["ddtree", "patch", *far.words, "--revert"]),
-        )
+        raise patched_already(found)
     refuse_another(found, options.plan_id)
+    refuse_local_edits(found, options.local_edits)
     write_bundle(found, folder)
     return Bundled(found, str(folder))
 
@@ -205,6 +204,7 @@ def _asked(
         "new": dict(new or {}),
         "plan": plan,
         "force": options.force,
+        "local_edits": options.local_edits,
         "imports": options.imports,
         # A change goes on to its end although nobody listens any more.
         "finish": True,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..recipe import Anchor
 
 SHARED = (
+    Anchor("vllm/config/vllm.py", "VllmConfig.__post_init__", "config.made", ("self",)),
     Anchor(
         "vllm/config/vllm.py",
         "VllmConfig.num_speculative_tokens",

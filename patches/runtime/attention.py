@@ -13,7 +13,22 @@ from .step import Masked, Step
 from .update import is_apart
 
 
-def forward(
+def forward(function: Callable[..., None], *args: Any, **named: Any) -> None:
+    """Attend as usual; then give the rows of trees their ancestors only.
+
+    Args:
+        function: vLLM's `unified_attention_with_output`.
+        args: its arguments.
+        named: its arguments.
+    """
+    step = ACTIVE.masked
+    if step is None:
+        return function(*args, **named)
+    return _masked(step, function, *args, **named)
+
+
+def _masked(
+    step: Step,
     function: Callable[..., None],
     query: torch.Tensor,
     key: torch.Tensor,
@@ -23,9 +38,10 @@ def forward(
     *rest: Any,
     **named: Any,
 ) -> None:
-    """Attend as usual; then give the rows of trees their ancestors only.
+    """Attend in a step with trees.
 
     Args:
+        step: the step.
         function: vLLM's `unified_attention_with_output`.
         query: [T, heads, dim].
         key: [T, KV heads, dim], which the cache holds once the function has run, if not before.
@@ -35,9 +51,6 @@ def forward(
         rest: further arguments of the function.
         named: further arguments of the function.
     """
-    step = ACTIVE.masked
-    if step is None:
-        return function(query, key, value, output, layer_name, *rest, **named)
     scope = function.__globals__
     name: str = scope["_resolve_layer_name"](layer_name)
     metadata, layer, _, _ = scope["get_attention_context"](name)

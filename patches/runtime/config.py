@@ -101,6 +101,16 @@ def settings_of(additional_config: object) -> Settings | None:
     return Settings(**given)
 
 
+def settings_for(owner: object) -> Settings | None:
+    """The settings in the `vllm_config` of a runner or a scheduler, or None where there are none.
+
+    Raises:
+        SettingsError: as `settings_of`.
+    """
+    config = getattr(owner, "vllm_config", None)
+    return settings_of(getattr(config, "additional_config", None))
+
+
 def _require_controls(parts: Sequence[str]) -> None:
     named = ", ".join(parts)
     if os.environ.get(CONTROLS) != "1":

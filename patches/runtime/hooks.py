@@ -20,7 +20,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 Handler = Callable[..., Any]
 
 HANDLERS: dict[str, Handler] = {
-    # VllmConfig.num_speculative_tokens (property getter)
+    # VllmConfig.__post_init__, and VllmConfig.num_speculative_tokens (property getter)
+    "config.made": budget.made,
     "config.num_speculative_tokens": budget.num_speculative_tokens,
     # unified_attention_with_output
     "attention.forward": attention.forward,
@@ -53,15 +54,14 @@ HANDLERS: dict[str, Handler] = {
 def hook(name: str) -> Callable[[Function], Function]:
     """A decorator that routes a function through the handler of this name.
 
-    Raises:
-        LookupError: there is no such handler, so the patch and the runtime do not belong together.
+    Where there is no such handler, the patch and the runtime do not belong together: vLLM stays
+    stock, and refuses to start if trees are configured.
     """
     if name not in HANDLERS:
-        raise LookupError(
-            f"ddtree_runtime has no hook {name!r}, only {', '.join(HANDLERS)}; "
-            "run: ddtree patch --revert, then ddtree patch --apply"
-        )
-    handler = HANDLERS[name]
+        budget.UNKNOWN.append(name)
+    # What takes a `VllmConfig` can still say so.
+    other: Handler = budget.made if name.startswith("config.") else budget.misfit
+    handler = HANDLERS.get(name, other)
 
     def decorate(function: Function) -> Function:
         @functools.wraps(function)

@@ -344,6 +344,10 @@ def test_a_dead_end_names_every_command_that_leads_out(install: mini.Mini) -> No
 
     assert code == 4
     commands = [line for line in out.splitlines() if line.startswith("run: ")]
+    assert commands == [f"run: ddtree patch {install.site} --revert --allow-local-edits"]
+    (install.site / mini.CONFIG).unlink()
+    out = run(install.site, "--status")[1]
+    commands = [line for line in out.splitlines() if line.startswith("run: ")]
     assert commands == [
         "run: python -m pip install --force-reinstall --no-deps vllm==0.32.0",
         f"run: ddtree patch {install.site} --revert",

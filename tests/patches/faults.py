@@ -20,8 +20,8 @@ from functools import partial
 from pathlib import Path
 
 from ddtree.analyzers.errors import DdtreeError
-from ddtree.patches import bundle_script, perform, preflight
-from ddtree.patches.processes import running_from
+from ddtree.patches import offline, perform, preflight
+from ddtree.patches.processes import processes_of
 
 from .. import wheels
 from . import mini
@@ -125,7 +125,7 @@ def _serve(root: Path, site: Path) -> None:
     # What is imported on first use would shift the counts of the first child.
     install.plan()
     # Every live process would be one more file to open, and they come and go.
-    vars(preflight)["running_from"] = partial(running_from, proc=root / "no-processes")
+    vars(preflight)["processes_of"] = partial(processes_of, proc=root / "no-processes")
     _say("ready")
     for line in sys.stdin:
         pid = os.fork()
@@ -161,12 +161,11 @@ def _child(install: mini.Mini, action: str) -> int:
 
 
 def _bundle(install: mini.Mini, action: str) -> int:
-    bundle_script.HERE = install.root / "bundle"
     # What is said would go where the server says its lines.
     sys.stdout = sys.stderr = io.StringIO()
-    sys.argv = ["apply.py", str(install.site), *(["--revert"] if action.endswith("revert") else [])]
+    words = [str(install.site), *(["--revert"] if action.endswith("revert") else [])]
     try:
-        return bundle_script.main()
+        return offline.main(install.root / "bundle", words, "")
     # A traceback for an operator.
     except BaseException:  # noqa: BLE001
         return SURPRISE

@@ -1,7 +1,7 @@
 """The README's table of releases, model runners and drafters, and how far each was proved.
 
 `make matrix` writes it. What a release holds is read from its own files, whether the patch fits is
-asked of the patch, and what was run is looked up in `proofs.py`.
+asked of the patch, and what was run is looked up in `proofs.py`. It writes `known_forms.py`, too.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from pathlib import Path
 
 from ddtree.analyzers.errors import ConflictError
 from ddtree.patches import perform
+from ddtree.patches.forms import forms_of
 from ddtree.patches.perform import Options
 from ddtree.patches.plan import Plan
+from ddtree.patches.recipe import all_recipes, choose
 from ddtree.patches.runtime import refusals
 from ddtree.patches.runtime.non_causal import leaves_no_backend
 from tests.checkout import ROOT
@@ -25,6 +27,9 @@ from . import releases
 from .proofs import PROOFS
 
 README = ROOT / "README.md"
+KNOWN = ROOT / "patches" / "known_forms.py"
+# Hashes in a line of it.
+_IN_A_LINE = 5
 BEGIN, END = "<!-- made by `make matrix` -->\n", "<!-- end of what `make matrix` makes -->\n"
 
 RUNNERS = ("v1", "v2")
@@ -171,15 +176,39 @@ def written(text: str, new: str) -> str:
     return before + new + rest.partition(END)[2]
 
 
+def hooked_forms(version: str, tree: Path) -> dict[str, str]:
+    """The form that the release gives every function that gets hooked, by the hook's name."""
+    recipe, _ = choose(version, all_recipes())
+    found = {}
+    for anchor in recipe.anchors:
+        (found[anchor.hook],) = forms_of((tree / anchor.file).read_bytes(), anchor.name)
+    return found
+
+
+def known(forms: dict[str, set[str]]) -> str:
+    """The text of `known_forms.py`."""
+    lines = []
+    for hook, every in sorted(forms.items()):
+        of = sorted(every)
+        parts = [of[start : start + _IN_A_LINE] for start in range(0, len(of), _IN_A_LINE)]
+        lines += [f"{hook} {' '.join(part)}\n" for part in parts]
+    before, _, rest = KNOWN.read_text("utf-8").partition('"""\\\n')
+    return "".join([before, '"""\\\n', *lines, '"""', rest.partition('"""')[2]])
+
+
 def main() -> None:
-    """Plan the patch of every release, and write the table."""
+    """Plan the patch of every release, and write the table and the forms of what gets hooked."""
     rows, why = [], {}
+    forms: dict[str, set[str]] = {}
     for version in releases.VERSIONS:
         tree = releases.tree(version)
+        for hook, found in hooked_forms(version, tree).items():
+            forms.setdefault(hook, set()).add(found)
         outcome = _outcome(tree)
         rows.append(row(version, outcome, tree))
         why[version] = reasons(outcome, tree)
     README.write_text(written(README.read_text("utf-8"), block(rows, why)), "utf-8")
+    KNOWN.write_text(known(forms), "utf-8")
 
 
 def _outcome(tree: Path) -> Outcome:

@@ -12,9 +12,11 @@ import pytest
 
 from ddtree.analyzers.errors import ConflictError
 from ddtree.patches import perform
+from ddtree.patches.forms import forms_of
 from ddtree.patches.perform import Options, Outcome
 from ddtree.patches.place import Place
 from ddtree.patches.plan import Plan
+from ddtree.patches.recipe import all_recipes, choose
 from ddtree.patches.status import Status
 from tests.analyzers.targets import installs
 
@@ -137,6 +139,9 @@ def rejection_sample(
 class VllmConfig:
     speculative = copy.copy(3)
 
+    def __post_init__(self):
+        self.additional_config = {}
+
     @property
     def num_speculative_tokens(self) -> int:
         """How many."""
@@ -247,6 +252,11 @@ def snapshot(root: Path) -> dict[str, tuple[int, bytes | str, dict[str, bytes]]]
     return found
 
 
+def looked(notes: tuple[str, ...]) -> tuple[str, ...]:
+    """The notes of an apply, but for those about processes that this user may not look at."""
+    return tuple(note for note in notes if not note.endswith("could not be looked at."))
+
+
 def place_of(install: Mini, prefix: Path | None = None) -> Place:
     """The place of an install, without an interpreter."""
     return Place(install.site, install.site, install.site / "vllm", prefix, None)
@@ -256,6 +266,15 @@ def applied(install: Mini) -> Mini:
     """The install, after it was patched."""
     assert isinstance(install.apply(), perform.Applied)
     return install
+
+
+def forms() -> dict[str, frozenset[str]]:
+    """The forms of the functions that get hooked, as if the tiny vLLM were a release."""
+    recipe, _ = choose(VERSION, all_recipes())
+    return {
+        anchor.hook: frozenset(forms_of(FILES[anchor.file].encode(), anchor.name))
+        for anchor in recipe.anchors
+    }
 
 
 def refused(install: Mini, match: str, **changes: object) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -47,18 +49,41 @@ def test_it_patches_like_apply_and_reverts(install: mini.Mini, bundle: Path) -> 
     stamps = installs.snapshot(install.site)
     assert run(bundle, install.site) == (0, "nothing to do\n")
     assert installs.snapshot(install.site) == stamps
+    status = install.status()
+    assert (status.state, status.plan_id) == (State.APPLIED, perform_id(bundle))
     assert run(bundle, install.site, "--revert")[0] == 0
     assert mini.snapshot(install.site) == before
     assert run(bundle, install.site, "--revert") == (0, "nothing to do\n")
 
 
-def test_ddtree_gives_back_what_a_bundle_did(install: mini.Mini, bundle: Path) -> None:
-    before = mini.snapshot(install.site)
-    run(bundle, install.site)
+def perform_id(bundle: Path) -> str:
+    return str(json.loads((bundle / "plan.json").read_text())["plan"])
 
-    assert install.status().state == State.UNTRACKED
-    install.revert()
-    assert mini.snapshot(install.site) == before
+
+@pytest.mark.parametrize("journal", [True, False])
+@pytest.mark.parametrize("record", [True, False])
+def test_ddtree_gives_back_what_a_bundle_did(
+    install: mini.Mini, bundle: Path, journal: bool, record: bool
+) -> None:
+    """And a bundle gives back what it did, although nobody else knows the originals any more."""
+    (listed,) = install.site.glob("vllm-*/RECORD")
+    text = listed.read_text()
+    before = mini.snapshot(install.site)
+    for by_bundle in (True, False):
+        run(bundle, install.site)
+        if not journal:
+            shutil.rmtree(install.state)
+            if not record:
+                listed.unlink()
+        state = State.APPLIED if journal else State.UNTRACKED
+        assert install.status().state == state
+        if by_bundle:
+            assert run(bundle, install.site, "--revert")[0] == 0
+        else:
+            # The edits are their own inverse; without a record, that has to be enough.
+            install.revert(local_edits=not (journal or record))
+        listed.write_text(text)
+        assert mini.snapshot(install.site) == before
 
 
 def test_other_bytes_are_refused(install: mini.Mini, bundle: Path) -> None:
@@ -70,7 +95,23 @@ def test_other_bytes_are_refused(install: mini.Mini, bundle: Path) -> None:
     assert installs.snapshot(install.site) == before
 
 
-@pytest.mark.parametrize("name", ["new/vllm/config/vllm.py", "beside/ddtree_runtime/hooks.py"])
+def test_files_that_are_not_those_of_the_bundle_are_refused(
+    install: mini.Mini, bundle: Path
+) -> None:
+    """Although nobody recorded what they were."""
+    (listed,) = install.site.glob("vllm-*/RECORD")
+    listed.unlink()
+    test_other_bytes_are_refused(install, bundle)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "new/vllm/config/vllm.py",
+        "beside/ddtree_runtime/hooks.py",
+        "modules/ddtree/patches/recipes/v2.py",
+    ],
+)
 @pytest.mark.parametrize("change", [Path.unlink, partial(Path.write_text, data="other")])
 def test_a_damaged_bundle_is_refused(
     install: mini.Mini, bundle: Path, name: str, change: Callable[[Path], object]
@@ -83,21 +124,39 @@ def test_a_damaged_bundle_is_refused(
     assert installs.snapshot(install.site) == before
 
 
-def test_a_bundle_without_a_plan_is_refused(install: mini.Mini, bundle: Path) -> None:
-    (bundle / "plan.json").write_text("{")
+@pytest.mark.parametrize("text", ["{", "[]", "{}", "null"])
+def test_a_bundle_without_a_plan_is_refused(install: mini.Mini, bundle: Path, text: str) -> None:
+    (bundle / "plan.json").write_text(text)
 
-    assert run(bundle, install.site)[0] == 5
+    assert run(bundle, install.site)[0] == 4
 
 
-def test_a_symbolic_link_is_refused(install: mini.Mini, bundle: Path, tmp_path: Path) -> None:
+def test_a_bundle_of_other_files_than_its_plan_is_refused(install: mini.Mini, bundle: Path) -> None:
+    """Also where every file is the one that is listed, as somebody who changed both would do it."""
+    before = installs.snapshot(install.site)
+    path = bundle / "new" / mini.CONFIG
+    was = hashlib.sha256(path.read_bytes()).hexdigest()
+    path.write_text(path.read_text() + "import evil\n")
+    listed = (bundle / "plan.json").read_text()
+    assert listed.count(was) == 2
+    now = hashlib.sha256(path.read_bytes()).hexdigest()
+    (bundle / "plan.json").write_text(listed.replace(was, now))
+
+    code, said = run(bundle, install.site)
+    assert (code, f"whose plan is not {install.plan().id}" in said) == (4, True)
+    assert installs.snapshot(install.site) == before
+
+
+def test_a_symbolic_link_comes_back(install: mini.Mini, bundle: Path, tmp_path: Path) -> None:
     path = install.site / mini.RUNNER
     path.rename(tmp_path / "elsewhere.py")
     path.symlink_to(tmp_path / "elsewhere.py")
-    before = installs.snapshot(install.site)
+    before = mini.snapshot(install.site)
 
-    code, said = run(bundle, install.site)
-    assert (code, "a symbolic link" in said) == (4, True)
-    assert installs.snapshot(install.site) == before
+    assert run(bundle, install.site)[0] == 0
+    assert not path.is_symlink()
+    assert run(bundle, install.site, "--revert")[0] == 0
+    assert mini.snapshot(install.site) == before
 
 
 def test_files_that_somebody_put_into_the_runtime_are_named(
@@ -124,7 +183,7 @@ def test_one_change_at_a_time(install: mini.Mini, bundle: Path) -> None:
     place = Place(install.site, install.site, install.site / "vllm", None, None)
     with lock.locked(place):
         code, said = run(bundle, install.site)
-    assert (code, "something else is changing" in said) == (4, True)
+    assert (code, "another ddtree is changing" in said) == (4, True)
     assert run(bundle, install.site)[0] == 0
 
 
@@ -153,7 +212,7 @@ def test_it_says_what_it_does(install: mini.Mini, bundle: Path) -> None:
     assert facts["plan"] == plan.id
     assert (bundle / "plan.diff").read_text() == plan.diff
     assert {path.name for path in bundle.iterdir()} == {
-        "apply.py", "plan.json", "plan.diff", "old", "new", "beside",
+        "apply.py", "plan.json", "plan.diff", "old", "new", "beside", "modules",
     }  # fmt: skip
 
 

@@ -20,7 +20,7 @@ MODULE = "class A:\n    def f(self, x):\n        return x\n"
 GUARD = """
 try:
     from ddtree_runtime.hooks import hook as _ddtree_hook
-except ImportError:
+except Exception:
 
     def _ddtree_hook(name):
         return lambda function: function
@@ -120,18 +120,6 @@ def test_another_function_of_the_name_is_refused(source: str, why: str) -> None:
         edited(source)
 
 
-def test_a_body_can_be_asked_for() -> None:
-    known = edit.fingerprint("def f(self, x):\n    return x\n")
-    anchor = Anchor("vllm/x.py", "A.f", "v1.f", bodies=(known,))
-
-    commented = MODULE.replace("return x", "# why\n        return (x)")
-    assert "_ddtree_hook" in edited(MODULE, anchor)
-    assert "_ddtree_hook" in edited(commented, anchor)
-    assert "_ddtree_hook" in edited('class A:\n    @d\n    def f(self, x):\n        "D"\n        return x\n', anchor)  # fmt: skip  # noqa: E501
-    with pytest.raises(AnchorError, match="has the body"):
-        edited(MODULE.replace("return x", "return -x"), anchor)
-
-
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
@@ -157,10 +145,10 @@ def test_a_file_that_is_not_understood_is_refused(source: str, reason: str) -> N
 )
 def test_more_than_the_declared_nodes_is_noticed(tamper) -> None:  # type: ignore[no-untyped-def]  # lambdas
     new = edit.edited("x.py", MODULE.encode(), (ANCHOR,))
-    marks.confine("x.py", MODULE.encode(), new, 1)
+    marks.confine("x.py", MODULE.encode(), new, ["v1.f"])
 
     with pytest.raises(ConflictError, match="more than 1 decorators"):
-        marks.confine("x.py", MODULE.encode(), tamper(new), 1)
+        marks.confine("x.py", MODULE.encode(), tamper(new), ["v1.f"])
 
 
 def test_hooks_do_nothing_without_the_runtime() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from ddtree.analyzers.errors import ConflictError
 from ddtree.patches import perform
-from ddtree.patches.processes import running_from
+from ddtree.patches.processes import processes_of
 from tests.analyzers.targets import installs
 
 from . import mini
@@ -35,7 +35,7 @@ def test_a_live_process_is_named(install: mini.Mini, tmp_path: Path) -> None:
             live.revert(target=str(prefix))
         process.communicate(b"\n")
     # Another environment is none of its business.
-    assert running_from(mini.place_of(install)) == ()
+    assert processes_of(mini.place_of(install)).running == ()
 
 
 @pytest.mark.parametrize("how", ["relative", "activated", "linked"])

@@ -29,7 +29,7 @@ def test_a_plan_writes_nothing_and_says_everything(install: mini.Mini, state: Pa
     assert not state.exists()
     assert len(plan.id) == 12
     assert [item.file for item in plan.edits] == list(mini.EDITED)
-    assert plan.diff.count("\n+    @_ddtree_hook(") == 13
+    assert plan.diff.count("\n+    @_ddtree_hook(") == 14
     assert plan.diff.count("\n+@_ddtree_hook(") == 4
     assert "\n-" not in plan.diff.replace("\n---", "")
     assert plan.id == install.plan().id

@@ -8,7 +8,7 @@ import pytest
 from packaging.version import Version
 
 from ddtree.analyzers.errors import ConflictError
-from ddtree.patches import edit, recipe
+from ddtree.patches import recipe
 from ddtree.patches.recipe import Anchor, Recipe
 from ddtree.patches.runtime.hooks import HANDLERS
 
@@ -84,11 +84,3 @@ def test_the_digest_follows_every_anchor() -> None:
     changed = replace(found, anchors=(replace(first, hook="other"), *found.anchors[1:]))
 
     assert changed.digest != found.digest
-
-
-def test_a_fingerprint_sees_structure_alone() -> None:
-    plain = edit.fingerprint("def f(x):\n    return x + 1\n")
-
-    assert edit.fingerprint("    def f(x):\n        # why\n        return (x  +  1)\n") == plain
-    assert edit.fingerprint("def f(x):\n    return x + 2\n") != plain
-    assert edit.fingerprint("def f(x, y):\n    return x + 1\n") != plain

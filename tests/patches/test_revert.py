@@ -260,7 +260,7 @@ def test_a_damaged_journal_is_said_and_can_be_put_aside(install: mini.Mini, stat
         (lambda _: "null", "cannot be understood"),
         (lambda _: "[]", "cannot be understood"),
         (lambda _: '{"format": null}', "cannot be understood"),
-        (lambda text: text.replace('"format": 2', '"format": 1'), "another version of ddtree"),
+        (lambda text: text.replace('"format": 3', '"format": 1'), "another version of ddtree"),
         (lambda text: text.replace('"applied"', '"applying"'), "not what was written"),
         (lambda text: text.replace("vllm/config", "../vllm/config"), "not what was written"),
         (lambda text: text.replace('"mode": 420', '"mode": 511'), "not what was written"),

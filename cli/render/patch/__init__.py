@@ -8,7 +8,7 @@ from ....patches.status import State, Status
 from ...options import TextFormat
 
 # A state that somebody asked about and would not like to hear.
-_CODES = {State.LOST: 1, State.DAMAGED: 4, State.UNTRACKED: 1}
+_CODES = {State.LOST: 1, State.DAMAGED: 4, State.UNTRACKED: 1, State.REMNANTS: 1}
 
 
 def render(outcome: Outcome, format_: TextFormat) -> str:

@@ -57,6 +57,7 @@ def _plan(plan: Plan) -> dict[str, Any]:
             for item in plan.edits
         ],
         "installed": {path: sha256(data) for path, data in plan.installed.items()},
+        "local_edits": list(plan.local_edits),
         "notes": list(plan.notes),
     }
 
@@ -73,6 +74,8 @@ def _status(status: Status) -> dict[str, Any]:
         "recipe": status.recipe,
         "files": {file: state.value for file, state in status.files.items()},
         "runtime": list(status.runtime),
+        "unreadable": list(status.unreadable),
+        "leftovers": list(status.leftovers),
         "foreign": list(status.foreign),
         "outdated": status.outdated,
         "repair": list(status.repair),

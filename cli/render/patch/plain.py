@@ -56,6 +56,8 @@ def _next(plan: Plan) -> Iterator[str]:
     yield "nothing was written"
     # An archive is never changed.
     how = ("--bundle", "DIR") if Path(plan.location).is_file() else ("--apply",)
+    if plan.local_edits:
+        how = (*how, hints.LOCAL_EDITS)
     run = hints.patch(plan.target, *how, "--plan", plan.id, named=plan.named)
     yield f"run: {run}"
 
@@ -81,7 +83,12 @@ def status_lines(status: Status) -> Iterator[str]:
     yield f"target: vLLM {status.version or '(version unknown)'}: {status.location}"
     yield from (f"file: {file}: {state}" for file, state in status.files.items())
     put = "this ddtree lays" if status.state == State.UNTRACKED else "ddtree put"
-    yield from (f"runtime: {path}: missing, or not as {put} it there" for path in status.runtime)
+    for path in status.runtime:
+        how = f"missing, or not as {put} it there"
+        if path in status.unreadable:
+            how = "not to be read by all who can read vLLM"
+        yield f"runtime: {path}: {how}"
+    yield from (f"left over: {path}: nothing loads it" for path in status.leftovers)
     yield from (f"foreign: {path}: changed by somebody else" for path in status.foreign)
     if status.outdated:
         yield "outdated: another ddtree applied it; revert it first to apply this one"

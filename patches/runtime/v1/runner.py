@@ -15,7 +15,8 @@ import torch
 from ..accept import accept, path_drafts, path_tokens, real_drafts
 from ..active import ACTIVE
 from ..batch import Batch
-from ..config import settings_of
+from ..capture import Capture
+from ..config import settings_for
 from ..counters import Counters
 from ..drafting import capture_for
 from ..engine import ATTRIBUTE, Engine, engine_of
@@ -36,7 +37,7 @@ def init(function: Function, runner: Any, *args: Any, **named: Any) -> None:
         Refused: trees cannot work here.
     """
     function(runner, *args, **named)
-    settings = settings_of(runner.vllm_config.additional_config)
+    settings = settings_for(runner)
     if settings is None:
         return
     check_runner(settings, runner)
@@ -50,47 +51,57 @@ def init(function: Function, runner: Any, *args: Any, **named: Any) -> None:
     width.widen(runner, settings.budget)
 
 
-def initialize_kv_cache(function: Function, runner: Any, *args: Any, **named: Any) -> None:
+def initialize_kv_cache(function: Function, runner: Any, *args: Any, **named: Any) -> Any:
     """After the caches are there: look at the target's layers.
 
     Raises:
         Refused: a layer's attention cannot be a tree's.
     """
-    function(runner, *args, **named)
+    result = function(runner, *args, **named)
     engine = engine_of(runner)
     if engine is None:
-        return
+        return result
     drafter = getattr(runner, "drafter", None)
     engine.take_layers(
         runner.kv_cache_config.kv_cache_groups,
         runner.compilation_config.static_forward_context,
         set(getattr(drafter, "_draft_attn_layer_names", None) or ()),
     )
+    return result
 
 
-def prepare_inputs(
-    function: Function, runner: Any, scheduler_output: Any, num_scheduled_tokens: Any
-) -> Any:
+def prepare_inputs(function: Function, runner: Any, *args: Any, **named: Any) -> Any:
     """After the inputs are prepared: find the trees and set their rows' positions to depths."""
-    result = function(runner, scheduler_output, num_scheduled_tokens)
+    result = function(runner, *args, **named)
     engine = engine_of(runner)
-    if engine is None:
-        return result
+    if engine is not None:
+        _begin(engine, result, runner, *args, **named)
+    return result
+
+
+def _begin(
+    engine: Engine, result: Any, runner: Any, scheduler_output: Any, num_scheduled_tokens: Any
+) -> None:
     engine.forget(scheduler_output.finished_req_ids)
     engine.pending.keep_only(runner.requests)
     metadata, scheduled = result[1], num_scheduled_tokens.tolist()
     drafts = [0] * len(scheduled) if metadata is None else list(metadata.num_draft_tokens)
     requests = runner.input_batch.req_ids[: len(scheduled)]
     begin(engine, Batch(requests, drafts, scheduled, runner.input_ids.gpu, runner.positions))
-    return result
 
 
-def sample(function: Function, runner: Any, logits: Any, metadata: Any) -> Any:
+def sample(function: Function, runner: Any, *args: Any, **named: Any) -> Any:
     """Before sampling: walk, commit, and put the accepted path first."""
     engine = engine_of(runner)
     if engine is None:
-        return function(runner, logits, metadata)
-    step = engine.step
+        return function(runner, *args, **named)
+    return _sample(engine, function, runner, *args, **named)
+
+
+def _sample(
+    engine: Engine, function: Function, runner: Any, logits: Any, spec_decode_metadata: Any
+) -> Any:
+    metadata, step = spec_decode_metadata, engine.step
     ACTIVE.clear()
     if step is None or logits is None or metadata is None:
         engine.step = None
@@ -112,9 +123,7 @@ def sample(function: Function, runner: Any, logits: Any, metadata: Any) -> Any:
         ACTIVE.decided = None
 
 
-def rejection_sample(
-    function: Function, draft_token_ids: Any, num_draft_tokens: list[int], *rest: Any, **named: Any
-) -> Any:
+def rejection_sample(function: Function, *args: Any, **named: Any) -> Any:
     """In the place of the sampler's accept-or-reject: the walk's draws are the tokens.
 
     Above temperature 0 that is the law of the target, and greedy requests of a batch that samples
@@ -122,46 +131,57 @@ def rejection_sample(
     """
     step = ACTIVE.decided
     if step is None or step.is_walked is None:
-        return function(draft_token_ids, num_draft_tokens, *rest, **named)
+        return function(*args, **named)
     tokens, _ = path_tokens(step)
     # Where the walk has decided every request, vLLM's own decision would be thrown away.
     if len(step.walked) == len(step.drafts):
         return tokens
-    output = function(draft_token_ids, num_draft_tokens, *rest, **named)
+    output = function(*args, **named)
     width = output.shape[1]
     output.copy_(torch.where(step.is_walked[:, None], tokens[:, :width].to(output.dtype), output))
     return output
 
 
-def expand_batch_to_tokens(
-    function: Function,
+def expand_batch_to_tokens(function: Function, *args: Any, **named: Any) -> Any:
+    """While a step of drafts is sampled: repeat a request's parameter for each of its drafts.
+
+    vLLM's own form returns uninitialised memory for floating-point parameters on a CPU (0.32.0),
+    which raises, or changes greedy requests, as soon as one request of the batch samples.
+    """
+    return (function if ACTIVE.decided is None else _expand)(*args, **named)
+
+
+def _expand(
     x: torch.Tensor,
     cu_num_tokens: torch.Tensor,
     num_tokens: int,
     replace_from: int = 0,
     replace_to: int = 0,
-) -> Any:
-    """While a step of drafts is sampled: repeat a request's parameter for each of its drafts.
-
-    vLLM's own form returns uninitialised memory for floating-point parameters on a CPU (0.32.0),
-    which raises, or changes greedy requests, as soon as one request of the batch samples.
+) -> torch.Tensor:
+    """What vLLM's function of that name returns.
 
     Args:
-        function: vLLM's function.
         x: [R], one value per request.
         cu_num_tokens: [R], drafts up to and including each request.
         num_tokens: drafts in all.
         replace_from: a value that is replaced.
         replace_to: by this one.
     """
-    if ACTIVE.decided is None:
-        return function(x, cu_num_tokens, num_tokens, replace_from, replace_to)
     counts = cu_num_tokens.diff(prepend=cu_num_tokens.new_zeros(1))
     values = torch.where(x == replace_from, torch.full_like(x, replace_to), x)
     return values.repeat_interleave(counts, output_size=num_tokens)
 
 
-def propose(
+def propose(function: Function, runner: Any, *args: Any, **named: Any) -> Any:
+    """Around drafting: the drafter sees the accepted path as a chain; its drafts become trees."""
+    engine = engine_of(runner)
+    if engine is None:
+        return function(runner, *args, **named)
+    return _propose(engine, function, runner, *args, **named)
+
+
+def _propose(
+    engine: Engine,
     function: Function,
     runner: Any,
     scheduler_output: Any,
@@ -171,21 +191,16 @@ def propose(
     sample_hidden_states: torch.Tensor,
     aux_hidden_states: list[torch.Tensor] | None,
     *rest: Any,
+    **named: Any,
 ) -> Any:
-    """Around drafting: the drafter sees the accepted path as a chain; its drafts become trees."""
-    hidden = (hidden_states, sample_hidden_states, aux_hidden_states)
-    engine = engine_of(runner)
-    if engine is None:
-        return function(
-            runner, scheduler_output, sampled_token_ids, sampling_metadata, *hidden, *rest
-        )
-    hidden = _as_chain(engine, *hidden)
+    hidden = _as_chain(engine, hidden_states, sample_hidden_states, aux_hidden_states)
     ACTIVE.clear()
     engine.step = None
     output = width.for_drafter(scheduler_output, engine.depth)
     capture = ACTIVE.capture = capture_for(engine)
     try:
-        drafts = function(runner, output, sampled_token_ids, sampling_metadata, *hidden, *rest)
+        before = (output, sampled_token_ids, sampling_metadata)
+        drafts = function(runner, *before, *hidden, *rest, **named)
     finally:
         ACTIVE.capture = None
     engine.counters.log_now_and_then()
@@ -193,14 +208,19 @@ def propose(
     return width.for_scheduler(scheduler_output, drafts, engine.settings.budget)
 
 
-def draft_logits(function: Function, drafter: Any, hidden_states: torch.Tensor) -> Any:
+def draft_logits(function: Function, drafter: Any, *args: Any, **named: Any) -> Any:
     """While drafting: keep the best candidates of the logits that a token is taken from."""
     capture = ACTIVE.capture
     if capture is None:
-        return function(drafter, hidden_states)
+        return function(drafter, *args, **named)
+    return _greedy_sample(capture, drafter, *args, **named)
+
+
+def _greedy_sample(capture: Capture, drafter: Any, hidden_states: torch.Tensor) -> torch.Tensor:
     logits = drafter.model.compute_logits(hidden_states)
     capture.take(logits)
-    return logits.max(-1).indices
+    tokens: torch.Tensor = logits.max(-1).indices
+    return tokens
 
 
 def _as_chain(

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from ..config import settings_of
+from ..config import settings_for
 from ..refusals import check_config
 
 # Of `SchedulerOutput`, since 0.24.0.
@@ -29,7 +29,7 @@ def scheduler_init(function: Callable[..., None], scheduler: Any, *args: Any, **
         Refused: trees cannot work with this configuration, such as with the V2 model runner.
     """
     function(scheduler, *args, **named)
-    settings = settings_of(scheduler.vllm_config.additional_config)
+    settings = settings_for(scheduler)
     if settings is None:
         return
     check_config(settings, scheduler.vllm_config)

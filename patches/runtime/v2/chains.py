@@ -30,6 +30,6 @@ def _drafts(engine: Engine, function: Callable[[], Any]) -> Any:
     return drafted
 
 
-def limited(num_sampled: torch.Tensor, depth: int | None) -> torch.Tensor:
-    """The numbers of tokens that a chain gives, at most its own and one more; all if None."""
-    return num_sampled if depth is None else num_sampled.clamp(max=depth + 1)
+def limited(num_sampled: torch.Tensor, depth: int) -> torch.Tensor:
+    """The numbers of tokens that a chain gives, at most its own and one more."""
+    return num_sampled.clamp(max=depth + 1)

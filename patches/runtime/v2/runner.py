@@ -17,7 +17,8 @@ import torch
 from ..accept import accept, path_tokens, write_drafts
 from ..active import ACTIVE
 from ..batch import Batch
-from ..config import settings_of
+from ..capture import Capture
+from ..config import settings_for
 from ..counters import Counters
 from ..drafting import capture_for
 from ..engine import ATTRIBUTE, Engine, engine_of
@@ -40,7 +41,7 @@ def init(function: Function, runner: Any, *args: Any, **named: Any) -> None:
         Refused: trees cannot work here.
     """
     function(runner, *args, **named)
-    settings = settings_of(runner.vllm_config.additional_config)
+    settings = settings_for(runner)
     if settings is None:
         return
     check_runner(settings, runner)
@@ -53,16 +54,16 @@ def init(function: Function, runner: Any, *args: Any, **named: Any) -> None:
     speculator.propose = functools.partial(propose, engine, speculator.propose)
 
 
-def initialize_kv_cache(function: Function, runner: Any, *args: Any, **named: Any) -> None:
+def initialize_kv_cache(function: Function, runner: Any, *args: Any, **named: Any) -> Any:
     """After the caches are there: look at the target's layers, and give the sampler its width.
 
     Raises:
         Refused: a layer's attention, or the model's sampler, cannot be a tree's.
     """
-    function(runner, *args, **named)
+    result = function(runner, *args, **named)
     engine = engine_of(runner)
     if engine is None:
-        return
+        return result
     engine.take_layers(
         runner.kv_cache_config.kv_cache_groups,
         runner.vllm_config.compilation_config.static_forward_context,
@@ -75,51 +76,70 @@ def initialize_kv_cache(function: Function, runner: Any, *args: Any, **named: An
     shorten(engine, runner.draft_tokens_handler)
     # A request that takes no tree may be verified over the whole width: its chain, then padding.
     sampler.num_speculative_steps = engine.settings.budget
+    return result
 
 
-def add_requests(function: Function, runner: Any, scheduler_output: Any) -> None:
+def add_requests(function: Function, runner: Any, *args: Any, **named: Any) -> Any:
     """Around adding requests: forget who left, and judge who comes."""
     engine = engine_of(runner)
     if engine is None:
-        function(runner, scheduler_output)
-        return
+        return function(runner, *args, **named)
+    return _add_requests(engine, function, runner, *args, **named)
+
+
+def _add_requests(engine: Engine, function: Function, runner: Any, scheduler_output: Any) -> Any:
     new = scheduler_output.scheduled_new_reqs
     preempted = scheduler_output.preempted_req_ids or ()
     engine.forget({*scheduler_output.finished_req_ids, *preempted})
     engine.forget({request.req_id for request in new})
     for request in new:
         engine.judge(request.req_id, request.sampling_params)
-    function(runner, scheduler_output)
+    result = function(runner, scheduler_output)
     slots = runner.req_states.req_id_to_index
     processors.judge(engine, [request.req_id for request in new], slots)
-
-
-def prepare_attn(function: Function, runner: Any, input_batch: Any) -> Any:
-    """After the slots are computed: find the trees and set their rows' positions to depths."""
-    result = function(runner, input_batch)
-    engine = engine_of(runner)
-    if engine is not None:
-        logits = input_batch.cu_num_logits_np
-        batch = Batch(
-            requests=input_batch.req_ids,
-            drafts=(logits[1:] - logits[:-1] - 1).tolist(),
-            scheduled=input_batch.num_scheduled_tokens.tolist(),
-            input_ids=input_batch.input_ids,
-            positions=input_batch.positions,
-        )
-        step = begin(engine, batch)
-        if step is not None:
-            step.slots = result[1]
     return result
 
 
-def sample(
-    function: Function, sampler: Any, logits: torch.Tensor, input_batch: Any, *rest: Any
-) -> Any:
+def prepare_attn(function: Function, runner: Any, *args: Any, **named: Any) -> Any:
+    """After the slots are computed: find the trees and set their rows' positions to depths."""
+    result = function(runner, *args, **named)
+    engine = engine_of(runner)
+    if engine is not None:
+        _begin(engine, result, *args, **named)
+    return result
+
+
+def _begin(engine: Engine, result: Any, input_batch: Any) -> None:
+    logits = input_batch.cu_num_logits_np
+    batch = Batch(
+        requests=input_batch.req_ids,
+        drafts=(logits[1:] - logits[:-1] - 1).tolist(),
+        scheduled=input_batch.num_scheduled_tokens.tolist(),
+        input_ids=input_batch.input_ids,
+        positions=input_batch.positions,
+    )
+    step = begin(engine, batch)
+    if step is not None:
+        step.slots = result[1]
+
+
+def sample(function: Function, sampler: Any, *args: Any, **named: Any) -> Any:
     """Before the rejection sampler: walk, commit, and put the accepted path first."""
     engine = engine_of(sampler)
     if engine is None:
-        return function(sampler, logits, input_batch, *rest)
+        return function(sampler, *args, **named)
+    return _sample(engine, function, sampler, *args, **named)
+
+
+def _sample(
+    engine: Engine,
+    function: Function,
+    sampler: Any,
+    logits: torch.Tensor,
+    input_batch: Any,
+    *rest: Any,
+    **named: Any,
+) -> Any:
     step = engine.step
     if step is not None and step.slots is not None:
         ACTIVE.clear()
@@ -129,7 +149,7 @@ def sample(
         ACTIVE.decided = step
     ACTIVE.depth = engine.depth
     try:
-        return function(sampler, logits, input_batch, *rest)
+        return function(sampler, logits, input_batch, *rest, **named)
     finally:
         ACTIVE.decided = ACTIVE.depth = None
 
@@ -139,7 +159,10 @@ def rejection_sample(function: Function, *args: Any, **named: Any) -> Any:
 
     The sampler may hand its requests over in several parts, one after another.
     """
-    sampled, num_sampled = function(*args, **named)
+    result = function(*args, **named)
+    if ACTIVE.depth is None:
+        return result
+    sampled, num_sampled = result
     num_sampled = limited(num_sampled, ACTIVE.depth)
     step = ACTIVE.decided
     if step is None or step.is_walked is None:
@@ -209,13 +232,17 @@ def propose(
     return drafts_of(engine, chain, capture, input_batch.req_ids)
 
 
-def sample_draft(
-    function: Function, speculator: Any, hidden_states: torch.Tensor, *rest: Any, **named: Any
-) -> Any:
+def sample_draft(function: Function, speculator: Any, *args: Any, **named: Any) -> Any:
     """While drafting: keep the best candidates of the logits that a token is taken from."""
     capture = ACTIVE.capture
     if capture is None:
-        return function(speculator, hidden_states, *rest, **named)
+        return function(speculator, *args, **named)
+    return _sample_draft(capture, speculator, *args, **named)
+
+
+def _sample_draft(
+    capture: Capture, speculator: Any, hidden_states: torch.Tensor, *rest: Any, **named: Any
+) -> Any:
     if hasattr(speculator, "compute_draft_logits"):
         # Position, request, temperature, seed, step and cache come first (since 0.32.0).
         module = named.get("spec_step_idx", rest[6] if len(rest) > 6 else 0)

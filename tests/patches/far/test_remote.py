@@ -74,7 +74,7 @@ def test_apply_and_revert(far: Box) -> None:
     assert isinstance(again, Status)
     back = remote.revert(far.far, far.options)
     assert isinstance(back, Reverted)
-    assert back.sentence == "9 files are as they were before, byte for byte."
+    assert back.sentence.startswith("9 files are as they were before, byte for byte.")
     assert far.snapshot() == before
     assert far.status().state == State.STOCK
     nothing = remote.revert(far.far, far.options)
@@ -114,23 +114,26 @@ def test_another_plan_than_the_one_shown_is_refused(far: Box) -> None:
 def test_refusals_name_what_can_be_typed_here(far: Box) -> None:
     """The hint of the other side speaks of its own paths."""
     far.install.edit(mini.RUNNER, lambda text: text.replace("def _sample(", "def _other("))
+    named = str(far.install.root / "env")
     with pytest.raises(DdtreeError) as caught:
         remote.apply(far.far, far.options)
     assert caught.value.found.startswith("user@box: ")
-    assert caught.value.hint.startswith("ssh user@box ")
+    assert caught.value.hint == f"ddtree inspect host user@box --python {named}"
 
     far.install.edit(mini.RUNNER, lambda text: text.replace("def _other(", "def _sample("))
     mini.applied(far.install)
     far.install.edit(mini.RUNNER, lambda text: text + "# mine\n")
     with pytest.raises(ConflictError, match="changed since ddtree wrote it") as refused:
         remote.revert(far.far, far.options)
-    assert refused.value.hint.startswith("ssh user@box ")
-    assert str(far.install.root / "env") in refused.value.hint
-    named = str(far.install.root / "env")
-    assert far.status().repair == (
-        refused.value.hint,
-        f"ddtree patch user@box --python {named} --revert",
-    )
+    command = f"ddtree patch user@box --python {named} --revert"
+    assert refused.value.hint == f"{command} --allow-local-edits"
+    assert far.status().repair == (refused.value.hint,)
+
+    (far.install.site / mini.RUNNER).unlink()
+    first, second = far.status().repair
+    assert first.startswith("ssh user@box ")
+    assert named in first
+    assert second == command
 
 
 def test_an_anchor_that_moved_is_refused_here(far: Box) -> None:
