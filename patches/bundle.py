@@ -64,8 +64,6 @@ from ddtree.patches.offline import main
 
 sys.exit(main(HERE, sys.argv[1:], __doc__))
 '''
-_FILE = Attributes(0o644, os.geteuid(), os.getegid())
-_FOLDER = Attributes(0o755, os.geteuid(), os.getegid())
 
 
 def write_bundle(plan: Plan, folder: Path) -> None:
@@ -82,14 +80,14 @@ def write_bundle(plan: Plan, folder: Path) -> None:
         disk.make_folders(folder.parent, 0o755)
         disk.remove(unfinished)
         made = {unfinished}
-        disk.make_folder(unfinished, _FOLDER)
+        disk.make_folder(unfinished, Attributes.own(0o755))
         for name, data in contents(plan).items():
             path = unfinished / name
             for parent in reversed(path.parents):
                 if unfinished in parent.parents and parent not in made:
-                    disk.make_folder(parent, _FOLDER)
+                    disk.make_folder(parent, Attributes.own(0o755))
                     made.add(parent)
-            disk.write_new(path, data, _FILE)
+            disk.write_new(path, data, Attributes.own(0o644))
         disk.rename(unfinished, folder)
     except OSError as error:
         disk.remove(unfinished)

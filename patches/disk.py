@@ -31,6 +31,11 @@ class Attributes:
     xattrs: Mapping[str, bytes] = field(default_factory=dict)
 
     @classmethod
+    def own(cls, mode: int) -> Attributes:
+        """Those of something new of this user's."""
+        return cls(mode, os.geteuid(), os.getegid())
+
+    @classmethod
     def of(cls, path: Path) -> Attributes:
         """The attributes of a file or folder; a link is followed."""
         found = path.stat()

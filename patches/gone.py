@@ -16,27 +16,38 @@ from .place import Place, place_at
 from .status import State, Status
 
 
-def remnants(target: str | None, python: Path | None) -> tuple[Place, Status] | None:
-    """What lies where a target leads to, in which no vLLM was found; None if that is nothing."""
+class GoneError(TargetError):
+    """There is no vLLM, but something of a patch of it."""
+
+    def __init__(self, error: TargetError, place: Place, status: Status) -> None:
+        """`error` says what was looked for."""
+        super().__init__(
+            f"{error.found}. {status.sentence.rstrip('.')}: {', '.join(status.leftovers)}",
+            expected=error.expected,
+            hint=status.repair[0],
+        )
+        self.place = place
+        self.status = status
+
+
+def refuse_remnants(error: TargetError, target: str | None, python: Path | None) -> None:
+    """Refuse a target in which no vLLM was found, but something of a patch is.
+
+    Args:
+        error: says that there is no vLLM.
+
+    Raises:
+        GoneError: there is.
+    """
     try:
         sites = sites_of(target, python)
     except DdtreeError:
-        return None
+        return
     for site in sites:
         place = place_at(site, python)
         status = _status(place, target or str(site))
         if status is not None:
-            return place, status
-    return None
-
-
-def explained(error: TargetError, status: Status) -> TargetError:
-    """The error of a command that needs vLLM, which also tells what is left of a patch."""
-    return TargetError(
-        " ".join([f"{error.found}. {status.sentence}", *status.leftovers]),
-        expected=f"{error.expected}; or take away what is left",
-        hint=hints.patch(status.target, "--revert"),
-    )
+            raise GoneError(error, place, status) from error
 
 
 def _status(place: Place, target: str) -> Status | None:

@@ -26,8 +26,6 @@ from .plan import Identity, Plan, sha256
 _FORMAT = 3
 # Those before did not say which site the runtime is in, and are read as well.
 _READ = (2, _FORMAT)
-_PRIVATE = Attributes(0o600, os.geteuid(), os.getegid())
-_FOLDER = Attributes(0o700, os.geteuid(), os.getegid())
 
 
 class Phase(enum.StrEnum):
@@ -175,11 +173,11 @@ def begin(journal: Journal, originals: tuple[bytes, ...]) -> None:
     drop(journal)
     unfinished = journal.folder.with_suffix(".new")
     disk.make_folders(unfinished.parent)
-    disk.make_folder(unfinished, _FOLDER)
-    disk.make_folder(unfinished / "old", _FOLDER)
+    disk.make_folder(unfinished, Attributes.own(0o700))
+    disk.make_folder(unfinished / "old", Attributes.own(0o700))
     for index, data in enumerate(originals):
-        disk.write_new(unfinished / "old" / str(index), data, _PRIVATE)
-    disk.write_new(unfinished / "journal.json", _text(journal), _PRIVATE)
+        disk.write_new(unfinished / "old" / str(index), data, Attributes.own(0o600))
+    disk.write_new(unfinished / "journal.json", _text(journal), Attributes.own(0o600))
     disk.sync_folder(unfinished / "old")
     disk.sync_folder(unfinished)
     disk.rename(unfinished, journal.folder)
@@ -194,7 +192,7 @@ def enter(journal: Journal, phase: Phase) -> Journal:
     changed = replace(journal, phase=phase)
     scratch = journal.folder / "journal.json.new"
     disk.remove(scratch)
-    disk.write_new(scratch, _text(changed), _PRIVATE)
+    disk.write_new(scratch, _text(changed), Attributes.own(0o600))
     disk.rename(scratch, journal.folder / "journal.json")
     return changed
 

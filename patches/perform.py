@@ -14,7 +14,7 @@ from ..analyzers.targets.source import Target
 from . import hints
 from .apply import apply as execute
 from .distribution import KERNELS, RUNTIME, distribution
-from .gone import explained, remnants
+from .gone import GoneError, refuse_remnants
 from .leftovers import leftovers
 from .lock import locked, settled
 from .place import Place, place_of
@@ -125,35 +125,36 @@ def apply(options: Options) -> Outcome:
 
 def revert(options: Options) -> Outcome:
     """Undo the patch of an install; one that is not patched is left alone."""
-    left = _left(options)
-    if left is not None:
-        place, status = left
-        options.agree(status)
-        with locked(place):
-            return Reverted(status, remove_remnants(place, leftovers(place), force=options.force))
-    with _opened(options) as target:
-        found = _found(target, options, _with_status)
-        if found.status.state == State.STOCK:
-            return found.status
-        options.agree(found.status)
-        sentence = give_back(
-            found.target,
-            found.place,
-            found.status,
-            force=options.force,
-            local_edits=options.local_edits,
-            known=options.known,
-        )
-        return Reverted(found.status, sentence)
+    try:
+        with _opened(options) as target:
+            found = _found(target, options, _with_status)
+            if found.status.state == State.STOCK:
+                return found.status
+            options.agree(found.status)
+            sentence = give_back(
+                found.target,
+                found.place,
+                found.status,
+                force=options.force,
+                local_edits=options.local_edits,
+                known=options.known,
+            )
+            return Reverted(found.status, sentence)
+    except GoneError as gone:
+        options.agree(gone.status)
+        with locked(gone.place):
+            left = leftovers(gone.place)
+            sentence = remove_remnants(gone.place, left, force=options.force)
+        return Reverted(gone.status, sentence)
 
 
 def status(options: Options) -> Outcome:
     """What state an install is in."""
-    left = _left(options)
-    if left is not None:
-        return left[1]
-    with _opened(options) as target:
-        return _found(target, options, _with_status).status
+    try:
+        with _opened(options) as target:
+            return _found(target, options, _with_status).status
+    except GoneError as gone:
+        return gone.status
 
 
 def bundle(options: Options, folder: Path) -> Outcome:
@@ -194,10 +195,8 @@ def _opened(options: Options) -> Iterator[Target]:
         with open_target(options.target, python=options.python) as target:
             yield target
     except TargetError as error:
-        left = remnants(options.target, options.python)
-        if left is None:
-            raise
-        raise explained(error, left[1]) from error
+        refuse_remnants(error, options.target, options.python)
+        raise
     except OSError as error:
         # Once something is written, every failure has an error of its own.
         raise ConflictError(
@@ -205,15 +204,6 @@ def _opened(options: Options) -> Iterator[Target]:
             expected="an install and a journal that can be read and locked",
             hint=hints.patch(options.target or ".", "--status"),
         ) from error
-
-
-def _left(options: Options) -> tuple[Place, Status] | None:
-    """What is left of a patch where there is no vLLM any more."""
-    try:
-        with open_target(options.target, python=options.python):
-            return None
-    except TargetError:
-        return remnants(options.target, options.python)
 
 
 def _found(target: Target, options: Options, look: _Look) -> _Found:
@@ -225,6 +215,8 @@ def _found(target: Target, options: Options, look: _Look) -> _Found:
 
     def found(held: bool) -> _Found:
         done = recover(place, identity_of(target), held=held)
+        if not (done or held):
+            return look(target, place, options, done)
         # What was read before is older than the files; a folder needs no closing.
         with open_target(options.target, python=options.python) as fresh:
             return look(fresh, place, options, done)

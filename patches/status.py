@@ -93,9 +93,8 @@ class Status:
     def steady(self) -> bool:
         """Whether it cannot be what another ddtree, at work right now, makes it look like."""
         odd = {FileState.CHANGED, FileState.MISSING} & set(self.files.values())
-        odd_files = set(self.foreign) & set(self.files)
-        settled = self.state in (State.STOCK, State.APPLIED)
-        return settled and not (odd or odd_files or self.leftovers)
+        stock = self.state == State.STOCK and not odd and not set(self.foreign) & set(self.files)
+        return (stock or self.whole) and not self.leftovers
 
     @property
     def whole(self) -> bool:

@@ -30,8 +30,8 @@ def reply(request: dict[str, Any]) -> bytes:
     try:
         said = _done(request)
     except DdtreeError as error:
-        kind = type(error).__name__
-        said = Said(trouble=Trouble(kind, error.found, error.expected, error.hint))
+        kind = TargetError if isinstance(error, TargetError) else type(error)
+        said = Said(trouble=Trouble(kind.__name__, error.found, error.expected, error.hint))
     return framed(request["token"], plain(said), ())
 
 

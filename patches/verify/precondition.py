@@ -12,8 +12,11 @@ from ...analyzers.errors import ConflictError, TargetError
 from ...analyzers.install.names import dotted_name
 from ...analyzers.targets.directory import DirectorySource
 from ...analyzers.targets.resolve import open_target
+from ...analyzers.targets.source import Target
 from .. import hints
 from ..distribution import distribution
+from ..gone import refuse_remnants
+from ..lock import settled
 from ..place import place_of
 from ..recover import refuse_interrupted
 from ..status import State, Status, status_of
@@ -54,7 +57,9 @@ def ready(
         RecoveryPending: a change of it was interrupted.
     """
     # With a TARGET, --python is only whose interpreter runs, not where vLLM is.
-    with open_target(target, python=python if target is None else None) as opened:
+    where = python if target is None else None
+    laid = distribution() if beside is None else beside
+    with _opened(target, where) as opened:
         if not isinstance(opened.source, DirectorySource):
             raise TargetError(
                 f"{opened.name} is an archive, and nothing runs in it",
@@ -62,8 +67,16 @@ def ready(
                 hint="ddtree verify ENVIRONMENT",
             )
         place = place_of(opened, python)
-        refuse_interrupted(place, opened.name)
-        status = status_of(opened, place, distribution() if beside is None else beside)
+
+        def look(held: bool) -> Status:
+            refuse_interrupted(place, opened.name)
+            if not held:
+                return status_of(opened, place, laid)
+            # What was read before is older than the files.
+            with open_target(target, python=where) as fresh:
+                return status_of(fresh, place, laid)
+
+        status = settled(place, look, lambda found: found.steady)
         command = shlex.quote(opened.name)
         _refuse_unpatched(status, opened.name)
         if place.python is None:
@@ -74,6 +87,16 @@ def ready(
             )
         modules = tuple(map(dotted_name, status.files))
         yield Ready(command, place.python, place.site, status, modules)
+
+
+@contextmanager
+def _opened(target: str | None, python: Path | None) -> Iterator[Target]:
+    try:
+        with open_target(target, python=python) as opened:
+            yield opened
+    except TargetError as error:
+        refuse_remnants(error, target, python)
+        raise
 
 
 def _refuse_unpatched(status: Status, target: str) -> None:
