@@ -142,7 +142,7 @@ def revert(options: Options) -> Outcome:
             return Reverted(found.status, sentence)
     except GoneError as gone:
         options.agree(gone.status)
-        with locked(gone.place):
+        with _readable(options), locked(gone.place):
             left = leftovers(gone.place)
             sentence = remove_remnants(gone.place, left, force=options.force)
         return Reverted(gone.status, sentence)
@@ -191,12 +191,19 @@ _Look = Callable[[Target, Place, Options, tuple[str, ...]], _Found]
 
 @contextmanager
 def _opened(options: Options) -> Iterator[Target]:
+    with _readable(options):
+        try:
+            with open_target(options.target, python=options.python) as target:
+                yield target
+        except TargetError as error:
+            refuse_remnants(error, options.target, options.python)
+            raise
+
+
+@contextmanager
+def _readable(options: Options) -> Iterator[None]:
     try:
-        with open_target(options.target, python=options.python) as target:
-            yield target
-    except TargetError as error:
-        refuse_remnants(error, options.target, options.python)
-        raise
+        yield
     except OSError as error:
         # Once something is written, every failure has an error of its own.
         raise ConflictError(
@@ -212,14 +219,15 @@ def _found(target: Target, options: Options, look: _Look) -> _Found:
     Another ddtree may be at work: unless all is as it should be, it is looked at under the lock.
     """
     place = place_of(target, options.python)
+    done: list[str] = []
 
     def found(held: bool) -> _Found:
-        done = recover(place, identity_of(target), held=held)
+        done.extend(recover(place, identity_of(target), held=held))
         if not (done or held):
-            return look(target, place, options, done)
+            return look(target, place, options, ())
         # What was read before is older than the files; a folder needs no closing.
         with open_target(options.target, python=options.python) as fresh:
-            return look(fresh, place, options, done)
+            return look(fresh, place, options, tuple(done))
 
     return settled(place, found, lambda one: one.status.steady)
 

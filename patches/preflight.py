@@ -172,7 +172,7 @@ def _state(folder: Path, place: Place) -> Iterator[str]:
 
 
 def _full(place: Place, size: int, files: int) -> Iterator[str]:
-    for folder in dict.fromkeys((place.site, place.package, _existing(state_root()))):
+    for folder in dict.fromkeys(map(_existing, (place.site, place.package, state_root()))):
         found = os.statvfs(folder)
         free = found.f_bavail * found.f_frsize
         if free < size + _SPARE:

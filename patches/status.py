@@ -94,7 +94,7 @@ class Status:
         """Whether it cannot be what another ddtree, at work right now, makes it look like."""
         odd = {FileState.CHANGED, FileState.MISSING} & set(self.files.values())
         stock = self.state == State.STOCK and not odd and not set(self.foreign) & set(self.files)
-        return (stock or self.whole) and not self.leftovers
+        return (stock or self.state == State.APPLIED) and not self.leftovers
 
     @property
     def whole(self) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import io
+import mmap
 import os
 import re
 import shutil
@@ -17,14 +18,14 @@ import sys
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
+from typing import TextIO
 
 from ddtree.analyzers.errors import DdtreeError
 from ddtree.patches import offline, perform, preflight
 from ddtree.patches.processes import processes_of
 
 from .. import wheels
-from . import mini
+from . import mini, users
 
 # Everything that can change a file system. `openat` counts only where it creates.
 MUTATING = (
@@ -49,30 +50,42 @@ class Point:
 
 
 class Server:
-    """A process that runs `perform` functions in forked children."""
+    """A process that runs `perform` functions in forked children, as this user or another one."""
 
-    def __init__(self, install: mini.Mini) -> None:
+    def __init__(self, install: mini.Mini, user: int | None = None) -> None:
         strace = shutil.which("strace")
         if strace is None:
             wheels.unavailable("strace is missing; install the package strace")
         self._strace = strace
-        self._log = install.root / "strace.log"
-        self._process = subprocess.Popen(
-            [sys.executable, "-B", "-m", __name__, str(install.root), str(install.site)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=os.environ | {"DDTREE_STATE": str(install.state), "PYTHONHASHSEED": "0"},
-        )
+        self._log = install.root.parent / f"{install.root.name}.strace"
+        # No call that could be hit passes on what an error says.
+        self._said = mmap.mmap(-1, 1 << 16)
+        asked, self._asks = os.pipe()
+        self._answers, answered = os.pipe()
+
+        def serve() -> None:
+            if user is not None:
+                users.become(user)
+            os.close(self._asks)
+            _serve(install, os.fdopen(asked), os.fdopen(answered, "w"), self._said)
+
+        self._pid = users.forked(serve)
+        os.close(asked)
+        os.close(answered)
+        self._lines = os.fdopen(self._answers)
         assert self._line() == "ready\n"
+
+    @property
+    def said(self) -> str:
+        """What the last action's error said, if it was one."""
+        return self._said[:].rstrip(b"\0").decode()
 
     def close(self) -> None:
         """End the process."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.close()
-        self._process.wait()
-        self._process.stdout.close()
+        os.close(self._asks)
+        os.waitpid(self._pid, 0)
+        self._lines.close()
+        self._log.unlink(missing_ok=True)
 
     def points(self, action: str) -> list[Point]:
         """Run an action whole, and list its mutating system calls."""
@@ -90,9 +103,8 @@ class Server:
 
     def run(self, action: str, *expressions: str) -> int:
         """Run an action under strace; its exit code, negative for a signal."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(f"{action}\n")
-        self._process.stdin.flush()
+        self._said[:] = bytes(len(self._said))
+        os.write(self._asks, f"{action}\n".encode())
         pid = int(self._line())
         options = [part for expression in expressions for part in ("-e", expression)]
         tracer = subprocess.Popen(
@@ -114,35 +126,36 @@ class Server:
         return code
 
     def _line(self) -> str:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
+        line = self._lines.readline()
         assert line, "the server is gone"
         return line
 
 
-def _serve(root: Path, site: Path) -> None:
-    install = mini.Mini(root, site)
+def _serve(install: mini.Mini, asked: TextIO, answered: TextIO, said: mmap.mmap) -> None:
     # What is imported on first use would shift the counts of the first child.
     install.plan()
     # Every live process would be one more file to open, and they come and go.
-    vars(preflight)["processes_of"] = partial(processes_of, proc=root / "no-processes")
-    _say("ready")
-    for line in sys.stdin:
-        pid = os.fork()
-        if pid == 0:
-            os._exit(_child(install, line.strip()))
+    nowhere = install.root / "no-processes"
+    vars(preflight)["processes_of"] = partial(processes_of, proc=nowhere)
+
+    def say(line: object) -> None:
+        answered.write(f"{line}\n")
+        answered.flush()
+
+    say("ready")
+    for line in asked:
+        pid = users.forked(partial(_end, install, line.strip(), said))
         os.waitpid(pid, os.WUNTRACED)
-        _say(pid)
+        say(pid)
         _, ended = os.waitpid(pid, 0)
-        _say(os.waitstatus_to_exitcode(ended))
+        say(os.waitstatus_to_exitcode(ended))
 
 
-def _say(line: object) -> None:
-    sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
+def _end(install: mini.Mini, action: str, said: mmap.mmap) -> None:
+    os._exit(_child(install, action, said))
 
 
-def _child(install: mini.Mini, action: str) -> int:
+def _child(install: mini.Mini, action: str, said: mmap.mmap) -> int:
     # Where only a parent may trace, this allows it to anybody.
     ctypes.CDLL(None).prctl(_PR_SET_PTRACER, ctypes.c_ulong(-1), 0, 0, 0)
     os.kill(os.getpid(), signal.SIGSTOP)
@@ -153,6 +166,8 @@ def _child(install: mini.Mini, action: str) -> int:
             install.options
         )
     except DdtreeError as error:
+        text = error.found.encode()
+        said[: len(text)] = text
         return error.exit_code
     # Anything else would be a traceback for an operator.
     except BaseException:  # noqa: BLE001
@@ -169,7 +184,3 @@ def _bundle(install: mini.Mini, action: str) -> int:
     # A traceback for an operator.
     except BaseException:  # noqa: BLE001
         return SURPRISE
-
-
-if __name__ == "__main__":
-    _serve(Path(sys.argv[1]), Path(sys.argv[2]))

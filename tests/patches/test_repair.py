@@ -51,12 +51,31 @@ def refused(install: mini.Mini) -> ConflictError:
 
 @pytest.mark.parametrize("tracked", [True, False])
 def test_a_patched_file_that_somebody_changed(install: mini.Mini, tracked: bool) -> None:
-    """Status, verify, apply and revert name the same command, and it leads to stock."""
+    """Status, verify, apply and revert name the same command, and it leads to what was changed."""
     stock = mini.snapshot(install.site)
     mini.applied(install)
     install.edit(mini.CONFIG, lambda text: text + "# mine\n")
     if not tracked:
         shutil.rmtree(install.state)
+    (command,) = install.status().repair
+    assert command == f"ddtree patch {install.site} --revert --allow-local-edits"
+    for action in (install.apply, install.revert):
+        with pytest.raises(ConflictError) as caught:
+            action()
+        assert caught.value.hint == command
+    assert refused(install).hint == command
+
+    install.revert(local_edits=True)
+    install.edit(mini.CONFIG, lambda text: text.replace("# mine\n", ""))
+    assert mini.snapshot(install.site) == stock
+    assert install.status().state == State.STOCK
+
+
+def test_a_patched_file_that_is_gone(install: mini.Mini) -> None:
+    """Status, verify, apply and revert name the same command, and it leads to stock."""
+    stock = mini.snapshot(install.site)
+    mini.applied(install)
+    (install.site / mini.CONFIG).unlink()
     first, second = install.status().repair
     assert shlex.split(first) == [interpreter(install), *PIP]
     assert second == f"ddtree patch {install.site} --revert"
@@ -90,17 +109,14 @@ def test_a_runtime_that_somebody_changed(install: mini.Mini, name: str) -> None:
 
 
 def test_a_stock_install_that_somebody_changed(install: mini.Mini) -> None:
-    """Nobody is sent to a command that will refuse."""
+    """It needs no repair."""
     install.edit(mini.CONFIG, lambda text: text + "# mine\n")
     status = install.status()
     assert status.state == State.STOCK
     said = f"Not patched. Somebody else changed 1 file of this vLLM: {mini.CONFIG}."
     assert status.sentence == said
-    (command,) = status.repair
-    assert shlex.split(command) == [interpreter(install), *PIP]
-    with pytest.raises(ConflictError) as caught:
-        install.apply()
-    assert caught.value.hint == command == refused(install).hint
+    assert status.repair == ()
+    assert refused(install).hint == f"ddtree patch {install.site} --apply"
 
 
 def test_a_change_elsewhere_is_said_and_hinders_nothing(install: mini.Mini) -> None:
@@ -125,8 +141,9 @@ def test_what_uv_installed_without_pip_comes_back_with_uv(install: mini.Mini) ->
     (folder,) = install.site.glob("vllm-*.dist-info")
     (folder / "INSTALLER").write_text("uv")
     shutil.rmtree(install.site / "pip", ignore_errors=True)
-    install.edit(mini.CONFIG, lambda text: text + "# mine\n")
-    (command,) = install.status().repair
+    mini.applied(install)
+    (install.site / mini.CONFIG).unlink()
+    command, _ = install.status().repair
     start = ["uv", "pip", "install", "--python", interpreter(install), "--reinstall", "--no-deps"]
     assert shlex.split(command) == [*start, "vllm==0.32.0"]
 

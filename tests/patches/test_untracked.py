@@ -163,9 +163,7 @@ def test_foreign_lines_beside_hooks(untracked: mini.Mini) -> None:
     status = untracked.status()
     assert status.files[mini.CONFIG] == FileState.CHANGED
     assert not status.whole
-    first, second = status.repair
-    assert "--force-reinstall" in first
-    assert second.endswith("--revert")
+    assert status.repair == (f"ddtree patch {untracked.site} --revert --allow-local-edits",)
 
 
 def test_a_record_that_says_nothing_confirms_nothing(untracked: mini.Mini) -> None:
