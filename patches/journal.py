@@ -231,8 +231,11 @@ def sweep(folder: Path) -> None:
 
 
 def leftovers(folder: Path) -> list[Path]:
-    """What an interrupted `begin` or `drop` left in the folder of an install."""
-    return [path for path in _listed(folder) if path.suffix in (".new", ".gone")]
+    """What an interrupted `begin` or `drop` left of the folder of an install."""
+    found = _listed(folder)
+    if not found and folder.is_dir():
+        return [folder]
+    return [path for path in found if path.suffix in (".new", ".gone")]
 
 
 def _home() -> Path:

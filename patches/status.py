@@ -257,7 +257,7 @@ def _judged(
     if kinds == {FileState.PATCHED} and not runtime:
         return State.APPLIED, f"Patched with plan {found.plan_id}."
     effect = "Its hooks do nothing, as the runtime is gone." if PACKAGE in runtime else ""
-    if hidden and not effect:
+    if hidden:
         effect = "Not everybody who can read vLLM can read its runtime."
     return State.DAMAGED, f"Half patched: {before}, and parts of it changed since. {effect}".strip()
 

@@ -189,7 +189,7 @@ def test_parents_of_a_proposer_are_checked() -> None:
 
 
 def test_hooks_keep_the_function_s_face() -> None:
-    """A decorated function has its name and signature; an unknown hook is refused."""
+    """A decorated function has its name and signature."""
 
     @hook("v1.sample")
     def sample(runner: object, logits: int, metadata: int) -> int:
@@ -200,6 +200,4 @@ def test_hooks_keep_the_function_s_face() -> None:
     assert sample.__doc__ == "Sum."
     # Nothing is configured on this runner.
     assert sample(object(), 3, 4) == 7
-    with pytest.raises(LookupError, match="ddtree patch --revert"):
-        hook("v1.nothing")
     assert all(name.count(".") == 1 for name in HANDLERS)

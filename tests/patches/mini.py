@@ -234,13 +234,18 @@ def beside(root: Path) -> tuple[Path, Path]:
     return runtime, installs.write(root / "kernels", kernels)
 
 
-def snapshot(root: Path) -> dict[str, tuple[int, bytes | str, dict[str, bytes]]]:
-    """Every path with kind and mode, content and extended attributes, bytecode left out."""
-    found: dict[str, tuple[int, bytes | str, dict[str, bytes]]] = {}
+# Kind and mode, owner and group, content or where a link leads, extended attributes.
+Facts = tuple[int, tuple[int, int], bytes | str, dict[str, bytes]]
+
+
+def snapshot(root: Path) -> dict[str, Facts]:
+    """What there is to know of every path; bytecode is left out."""
+    found: dict[str, Facts] = {}
     for path in sorted(root.rglob("*")):
         if "__pycache__" in path.parts:
             continue
-        mode = path.lstat().st_mode
+        stated = path.lstat()
+        mode, owner = stated.st_mode, (stated.st_uid, stated.st_gid)
         content: bytes | str = b""
         if stat.S_ISLNK(mode):
             content = str(path.readlink())
@@ -248,7 +253,7 @@ def snapshot(root: Path) -> dict[str, tuple[int, bytes | str, dict[str, bytes]]]
             content = path.read_bytes()
         names = os.listxattr(path, follow_symlinks=False)
         xattrs = {name: os.getxattr(path, name, follow_symlinks=False) for name in names}
-        found[path.relative_to(root).as_posix()] = (mode, content, xattrs)
+        found[path.relative_to(root).as_posix()] = (mode, owner, content, xattrs)
     return found
 
 

@@ -17,8 +17,8 @@ from tests.analyzers.targets import installs
 
 from . import mini
 
-# The modules that write to a disk; the script of a bundle runs without the rest.
-WRITERS = {"patches/disk.py", "patches/bundle_script.py"}
+# The modules that write to a disk.
+WRITERS = {"patches/disk.py"}
 MUTATING = {
     "rename", "replace_file", "unlink", "rmdir", "mkdir", "symlink_to", "hardlink_to", "chmod",
     "fchmod", "chown", "fchown", "lchown", "setxattr", "write_bytes", "write_text", "touch",
