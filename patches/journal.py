@@ -190,7 +190,7 @@ def enter(journal: Journal, phase: Phase) -> Journal:
         OSError: it cannot be written; then the phase is the old one.
     """
     changed = replace(journal, phase=phase)
-    scratch = journal.folder / "journal.json.new"
+    scratch = _entry(journal.folder)
     disk.remove(scratch)
     disk.write_new(scratch, _text(changed), Attributes.own(0o600))
     disk.rename(scratch, journal.folder / "journal.json")
@@ -235,7 +235,14 @@ def leftovers(folder: Path) -> list[Path]:
     found = _listed(folder)
     if not found and folder.is_dir():
         return [folder]
-    return [path for path in found if path.suffix in (".new", ".gone")]
+    left = [path for path in found if path.suffix in (".new", ".gone")]
+    # Of an entry that never came to be.
+    return left + [path for path in map(_entry, found) if path.is_file()]
+
+
+def _entry(folder: Path) -> Path:
+    """Where the next entry of a journal is written before it counts."""
+    return folder / "journal.json.new"
 
 
 def _home() -> Path:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import time
 from collections.abc import Callable
@@ -102,7 +103,9 @@ def test_random_kills_leave_nothing(
 
     source = random.Random(action)
     cut, ends = 0, set()
-    for _ in range(KILLS):
+    for _ in range(10 * KILLS):
+        if cut == KILLS:
+            break
         assert owner.all() == known[start]
         cut += owner.killed(change, source.uniform(0, whole))
         # The next command is one of those that may come, and finishes or takes back.
@@ -113,5 +116,32 @@ def test_random_kills_leave_nothing(
         ends.add(found)
         if found != start:
             owner.done(back)
-    assert cut > KILLS // 2
+    assert cut == KILLS
     assert start in ends
+
+
+@pytest.mark.extended
+@pytest.mark.parametrize("action", ["apply", "bundle"])
+def test_a_revert_leaves_nothing_although_the_journal_is_gone(
+    commons: Path, monkeypatch: pytest.MonkeyPatch, action: str
+) -> None:
+    """As after a kill in a container whose home is thrown away."""
+    root = commons / "theirs"
+    monkeypatch.setenv("DDTREE_STATE", str(root / "state"))
+    monkeypatch.setattr(preflight, "processes_of", lambda _: Processes((), 0))
+    owner = Owner(root, users.USER)
+    before = owner.all()
+    change = owner.install.apply if action == "apply" else owner.bundle
+    started = time.monotonic()
+    owner.done(change)
+    whole = time.monotonic() - started
+    source = random.Random(action)
+    found = set()
+    for _ in range(KILLS):
+        owner.done(owner.install.revert)
+        shutil.rmtree(root / "state", ignore_errors=True)
+        assert owner.all() == before
+        owner.killed(change, source.uniform(0, whole))
+        shutil.rmtree(root / "state", ignore_errors=True)
+        found.add(owner.state())
+    assert found >= {State.STOCK, State.REMNANTS}

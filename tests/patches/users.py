@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import pickle
 import shutil
@@ -21,6 +22,7 @@ from ddtree.analyzers.errors import DdtreeError
 from ddtree.patches import edit, offline  # noqa: F401
 from tests import wheels
 
+codecs.lookup("utf-8-sig")
 # Nobody in particular.
 USER = 61234
 _Result = TypeVar("_Result")
