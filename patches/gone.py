@@ -51,6 +51,8 @@ def refuse_remnants(error: TargetError, target: str | None, python: Path | None)
 
 
 def _status(place: Place, target: str) -> Status | None:
+    if (place.package / "__init__.py").exists():
+        return None
     known = journal.journals(place)
     there = tuple(sorted(_beside(place.site)))
     left = leftovers(place, known)

@@ -21,14 +21,12 @@ def forward(function: Callable[..., None], *args: Any, **named: Any) -> None:
         args: its arguments.
         named: its arguments.
     """
-    step = ACTIVE.masked
-    if step is None:
+    if ACTIVE.masked is None:
         return function(*args, **named)
-    return _masked(step, function, *args, **named)
+    return _masked(function, *args, **named)
 
 
 def _masked(
-    step: Step,
     function: Callable[..., None],
     query: torch.Tensor,
     key: torch.Tensor,
@@ -41,7 +39,6 @@ def _masked(
     """Attend in a step with trees.
 
     Args:
-        step: the step.
         function: vLLM's `unified_attention_with_output`.
         query: [T, heads, dim].
         key: [T, KV heads, dim], which the cache holds once the function has run, if not before.
@@ -54,7 +51,8 @@ def _masked(
     scope = function.__globals__
     name: str = scope["_resolve_layer_name"](layer_name)
     metadata, layer, _, _ = scope["get_attention_context"](name)
-    if metadata is None:
+    step = ACTIVE.masked
+    if step is None or metadata is None:
         return function(query, key, value, output, layer_name, *rest, **named)
     masked = step.masked_of(metadata)
     # Where attention itself writes the cache, it has to run, although its output is not wanted.

@@ -142,6 +142,12 @@ def _fill(root: Path) -> None:
     for folder in ("tmp", "proc", "sys", "dev", "etc", "root", "usr/local/bin"):
         (root / folder).mkdir(parents=True)
     (root / "tmp").chmod(0o1777)
+    for name in ("bin", "lib", "lib64"):
+        # As here, or what is mounted in the place of one would hide another.
+        if Path(f"/{name}").is_symlink():
+            link = Path(f"/{name}").readlink()
+            (root / link).mkdir(parents=True, exist_ok=True)
+            (root / name).symlink_to(link)
     (root / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/sh\n")
     stdlib = sysconfig.get_path("stdlib")
     left_out = ("test", "tests", "site-packages", "__pycache__", "idlelib", "tkinter", "ensurepip")

@@ -38,7 +38,7 @@ def test_a_damaged_patch(applied: mini.Mini) -> None:
     applied.edit(mini.CONFIG, lambda text: text + "# mine\n")
     failure = refused(applied)
     assert f"{mini.CONFIG} is changed" in failure.found
-    assert failure.hint == "python -m pip install --force-reinstall --no-deps vllm==0.32.0"
+    assert failure.hint == f"ddtree patch {applied.site} --revert --allow-local-edits"
 
 
 def test_a_runtime_that_is_gone(applied: mini.Mini) -> None:
