@@ -16,6 +16,7 @@ from . import update
 from .kernels.tree.commit import CommitPlan, commit
 from .kernels.tree.commit.plan import LAYOUTS, fits
 from .kernels.tree.commit.vectorised import moves
+from .packing import Form, form_of, unpacked
 
 # Digits of a place's number that every element type represents exactly (bfloat16: up to 256).
 BASE = 128
@@ -37,20 +38,52 @@ class Strided:
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
-    """A cache whose blocks are packed.
+class Half:
+    """The keys or the values of a packed cache.
 
     Attributes:
-        keys: [blocks, heads, elements], the cache's own memory that holds keys.
-        values: as `keys`; the same memory where a block holds both.
-        key_place: [block, dim] int64, where the element of a slot's key lies in its block.
-        value_place: as `key_place`.
+        memory: [blocks, heads, elements], the cache's own; a block may hold the other half too.
+        place: [block, dim] int64, where the element of a slot's row lies in its block.
+        form: the same as strides, where it has any.
     """
 
-    keys: torch.Tensor
-    values: torch.Tensor
-    key_place: torch.Tensor
-    value_place: torch.Tensor
+    memory: torch.Tensor
+    place: torch.Tensor
+    form: Form | None
+
+    def rows(self, used: torch.Tensor) -> torch.Tensor:
+        """Unpacked copies of the blocks `used` [N]: [N, block, heads, dim]."""
+        blocks = self.memory.index_select(0, used)
+        if self.form is not None:
+            return unpacked(blocks, self.form)
+        rows = blocks.index_select(2, self.place.flatten())
+        return rows.view(*blocks.shape[:2], *self.place.shape).transpose(1, 2)
+
+    def move(self, source: torch.Tensor, to: torch.Tensor) -> None:
+        """Copy the rows of the slots `source` [M] to the slots `to`, reading first."""
+        block = self.place.shape[0]
+        head = torch.arange(self.memory.shape[1], device=source.device)[None, :, None]
+        places = self.place[source % block][:, None]
+        rows = self.memory[(source // block)[:, None, None], head, places]
+        self.memory[(to // block)[:, None, None], head, self.place[to % block][:, None]] = rows
+
+    def view(self) -> torch.Tensor | None:
+        """The memory as [blocks, block, heads, dim], or None if ordinary strides cannot say it."""
+        form = self.form
+        if form is None or len(form.slots) > 1 or len(form.dims) > 1:
+            return None
+        memory, (slot,), (dim,) = self.memory, form.slots, form.dims
+        shape = (len(memory), slot.size, memory.shape[1], dim.size)
+        strides = (memory.stride(0), slot.stride, memory.stride(1), dim.stride)
+        return memory.as_strided(shape, strides, memory.storage_offset() + form.first)
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A cache whose blocks are packed."""
+
+    keys: Half
+    values: Half
 
     def of_blocks(
         self, table: torch.Tensor, lengths: list[int] | None
@@ -61,7 +94,7 @@ class Packed:
             table: [R, max_blocks] int32.
             lengths: positions of each request; all of the table is in use when None.
         """
-        block = self.key_place.shape[0]
+        block = self.keys.place.shape[0]
         if lengths is None:
             lengths = [table.shape[1] * block] * len(table)
         counts = [-(-length // block) for length in lengths]
@@ -71,21 +104,12 @@ class Packed:
         for line, count in zip(dense, counts, strict=True):
             line[:count] = torch.arange(first, first + count, device=table.device)
             first += count
-        keys = self._unpack(self.keys.index_select(0, used), self.key_place)
-        values = self._unpack(self.values.index_select(0, used), self.value_place)
-        return keys, values, dense
+        return self.keys.rows(used), self.values.rows(used), dense
 
     def move(self, source: torch.Tensor, to: torch.Tensor) -> None:
         """Copy the keys and values of the slots `source` [M] to the slots `to`, reading first."""
-        block = self.key_place.shape[0]
-        head = torch.arange(self.keys.shape[1], device=source.device)[None, :, None]
-        for flat, place in ((self.keys, self.key_place), (self.values, self.value_place)):
-            rows = flat[(source // block)[:, None, None], head, place[source % block][:, None]]
-            flat[(to // block)[:, None, None], head, place[to % block][:, None]] = rows
-
-    def _unpack(self, blocks: torch.Tensor, place: torch.Tensor) -> torch.Tensor:
-        rows = blocks.index_select(2, place.flatten())
-        return rows.view(*blocks.shape[:2], *place.shape).transpose(1, 2)
+        self.keys.move(source, to)
+        self.values.move(source, to)
 
 
 Cache = Strided | Packed
@@ -135,7 +159,9 @@ class Caches:
             views = [view for cache in strided for view in (cache.keys, cache.values)]
             self._plans[key] = CommitPlan.of_views(views)
         commit(self._plans[key], slots, perm, accepted, row_start=row_start, longest=longest)
-        packed = {cache.keys.data_ptr(): cache for cache in caches if isinstance(cache, Packed)}
+        packed = {
+            cache.keys.memory.data_ptr(): cache for cache in caches if isinstance(cache, Packed)
+        }
         if packed:
             source, to = moves(slots, perm, accepted, row_start, longest)
             for cache in packed.values():
@@ -160,14 +186,15 @@ def look_at(layer: Any) -> Cache:
 
 
 def _learn(layer: Any, cache: torch.Tensor) -> Cache:
-    dim = update.halves(cache)[0].shape[3]
-    key_place = _places(layer, cache, 0)
-    value_place = _places(layer, cache, 1)
-    keys, values = _flat(cache)
-    views = [_as_view(keys, key_place, dim), _as_view(values, value_place, dim)]
+    halves = []
+    for number, memory in enumerate(_flat(cache)):
+        place = _places(layer, cache, number)
+        halves.append(Half(memory, place, form_of(place)))
+    keys, values = halves
+    views = keys.view(), values.view()
     if views[0] is not None and views[1] is not None:
         return Strided(views[0], views[1])
-    return Packed(keys, values, key_place, value_place)
+    return Packed(keys, values)
 
 
 def _flat(cache: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -208,18 +235,3 @@ def _two_blocks(cache: torch.Tensor) -> torch.Tensor:
     # Where the halves come first, the blocks come second.
     shape[cache.dim() == 5] = 2
     return cache.new_zeros(shape)
-
-
-def _as_view(flat: torch.Tensor, place: torch.Tensor, dim: int) -> torch.Tensor | None:
-    """The places as strides [blocks, block, heads, dim], or None if they are not regular."""
-    block = place.shape[0]
-    first = int(place[0, 0])
-    slot_stride = int(place[1, 0]) - first if block > 1 else 0
-    dim_stride = int(place[0, 1]) - first if dim > 1 else 0
-    row, column = torch.arange(block)[:, None], torch.arange(dim)
-    if not torch.equal(place, first + row * slot_stride + column * dim_stride):
-        return None
-    blocks, heads, _ = flat.shape
-    strides = (flat.stride(0), slot_stride, flat.stride(1), dim_stride)
-    offset = flat.storage_offset() + first
-    return flat.as_strided((blocks, block, heads, dim), strides, offset)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from ddtree.patches.runtime.cache import Caches, Packed, Strided, look_at
 
@@ -22,6 +24,16 @@ def columns(rows: torch.Tensor, dim: torch.Tensor) -> torch.Tensor:
 def tiles(rows: torch.Tensor, dim: torch.Tensor) -> torch.Tensor:
     """Pairs of elements of 16 slots side by side, as a matrix unit takes them."""
     return rows // 16 * 16 * DIM + dim // 2 * 32 + rows % 16 * 2 + dim % 2
+
+
+def pairs(rows: torch.Tensor, dim: torch.Tensor) -> torch.Tensor:
+    """Two slots side by side in tiles of 4 dimensions, as a matrix unit takes values."""
+    return rows // 2 * 8 + rows % 2 + dim // 4 * BLOCK * 4 + dim % 4 * 2
+
+
+def swizzled(rows: torch.Tensor, dim: torch.Tensor) -> torch.Tensor:
+    """Places that no digits of slot and dimension give."""
+    return dim * BLOCK + (rows ^ dim % 4)
 
 
 class Impl:
@@ -72,7 +84,10 @@ def read(layer: SimpleNamespace) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
-@pytest.mark.parametrize(("place", "kind"), [(columns, Strided), (tiles, Packed)])
+@pytest.mark.parametrize(
+    ("place", "kind"),
+    [(columns, Strided), (tiles, Packed), (pairs, Packed), (swizzled, Packed)],
+)
 def test_places_are_learned(place: Put, kind: type, dtype: torch.dtype) -> None:
     """What attention reads is bit for bit what was written."""
     layer, keys, values = filled(place, dtype)
@@ -82,7 +97,33 @@ def test_places_are_learned(place: Put, kind: type, dtype: torch.dtype) -> None:
     assert torch.equal(found[1], values)
 
 
-@pytest.mark.parametrize("place", [columns, tiles])
+class Gathered(TorchDispatchMode):
+    """The most indices of one selection, and every selection's result."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.most = 0
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> object:
+        if "index" in str(func):
+            self.most = max([self.most, *(one.numel() for one in args[2:3])])
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("place", [tiles, pairs])
+def test_packed_rows_are_read_by_strides(place: Put, dtype: torch.dtype) -> None:
+    """One element after another is ten times as slow, which is all of a step in bfloat16."""
+    layer, _, _ = filled(place, dtype)
+    cache, table = look_at(layer), torch.tensor([[3, 1, 4]], dtype=torch.int32)
+    with Gathered() as gathered:
+        cache.of_blocks(table, [3 * BLOCK])
+    assert gathered.most <= table.numel()
+
+
+@pytest.mark.parametrize("place", [columns, tiles, pairs, swizzled])
 def test_accepted_rows_move(place: Put) -> None:
     """Two requests in one step: slots right after the root take the accepted rows."""
     layer, keys, values = filled(place, torch.bfloat16)
