@@ -1,4 +1,7 @@
-"""Why a request cannot take a tree: something reads the preceding rows as its prefix."""
+"""Why a request cannot take a tree: something reads the preceding rows as its prefix.
+
+`min_p` and `logit_bias` are no reasons: vLLM refuses requests with them beside speculation.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,6 @@ REASONS: dict[str, Callable[[Any], object]] = {
     "repetition penalty": lambda sampling: sampling.repetition_penalty != 1.0,
     "bad words": lambda sampling: sampling.bad_words or sampling.bad_words_token_ids,
     "allowed token ids": lambda sampling: sampling.allowed_token_ids,
-    "logit bias": lambda sampling: sampling.logit_bias,
-    "min_p": lambda sampling: sampling.min_p,
     "min_tokens": lambda sampling: sampling.min_tokens,
     "structured output": lambda sampling: sampling.structured_outputs,
     "thinking budget": lambda sampling: getattr(sampling, "thinking_token_budget", None),

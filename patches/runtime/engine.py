@@ -31,6 +31,7 @@ class Engine:
         step: the step in progress, from the preparation of its inputs to its drafts.
         layers: attention layers of the target by KV cache group; None before the first step.
         changed_slots: of the requests that just came, those that a custom logits processor takes.
+        texts: what is known of a request's text by a drafter that looks for repetitions.
     """
 
     settings: Settings
@@ -42,27 +43,38 @@ class Engine:
     step: Step | None = None
     layers: list[dict[str, Any]] | None = None
     changed_slots: set[int] = field(default_factory=set)
-    _reasons: dict[str, str | None] = field(default_factory=dict)
+    texts: dict[str, Any] = field(default_factory=dict)
+    # With the parameters that were judged: another request may come under a name that was used.
+    _reasons: dict[str, tuple[Any, str | None]] = field(default_factory=dict)
 
     def reason(self, request: str) -> str | None:
         """Why a request cannot take a tree, or None; judged once per request."""
-        if request not in self._reasons:
-            self._reasons[request] = why_not(self.sampling_of(request))
-        return self._reasons[request]
+        sampling = self.sampling_of(request)
+        known = self._reasons.get(request)
+        if known is None or known[0] is not sampling:
+            known = self._reasons[request] = (sampling, why_not(sampling))
+        return known[1]
 
     def judge(self, request: str, sampling: Any) -> None:
         """Decide whether a request that arrives with these `SamplingParams` takes trees."""
-        self._reasons[request] = why_not(sampling)
+        self._reasons[request] = (self.sampling_of(request), why_not(sampling))
 
     def refuse(self, request: str, reason: str) -> None:
         """Verify a request as a chain, for a reason that its `SamplingParams` do not tell."""
-        self._reasons[request] = self._reasons.get(request) or reason
+        sampling, known = self._reasons.get(request, (self.sampling_of(request), None))
+        self._reasons[request] = (sampling, known or reason)
 
-    def forget(self, finished: set[str]) -> None:
+    def forget(self, finished: Iterable[str]) -> None:
         """Drop what is known of finished requests; their names may come again."""
-        for request in finished:
-            self._reasons.pop(request, None)
-            self.pending.rounds.pop(request, None)
+        for known in (self._reasons, self.pending.rounds, self.texts):
+            for request in finished:
+                known.pop(request, None)
+
+    def keep_only(self, alive: Container[str]) -> None:
+        """Drop what is known of every request that is not alive."""
+        for known in (self._reasons, self.pending.rounds, self.texts):
+            for request in [request for request in known if request not in alive]:
+                del known[request]
 
     def take_layers(
         self, groups: Iterable[Any], every: Mapping[str, Any], drafters: Container[str]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -58,8 +58,3 @@ class Pending:
             torch.stack([drafted.parents[line] for _, (drafted, line) in found]),
             torch.stack([drafted.count[line] for _, (drafted, line) in found]),
         )
-
-    def keep_only(self, alive: Container[str]) -> None:
-        """Forget the requests that are not alive."""
-        for request in [request for request in self.rounds if request not in alive]:
-            del self.rounds[request]

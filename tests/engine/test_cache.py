@@ -97,16 +97,12 @@ def test_places_are_learned(place: Put, kind: type, dtype: torch.dtype) -> None:
     assert torch.equal(found[1], values)
 
 
-class Gathered(TorchDispatchMode):
-    """The most indices of one selection, and every selection's result."""
+class Gathered(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch has no types here
+    """The most indices that one selection was given."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.most = 0
+    most = 0
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> object:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if "index" in str(func):
             self.most = max([self.most, *(one.numel() for one in args[2:3])])
         return func(*args, **(kwargs or {}))

@@ -21,8 +21,7 @@ BUDGET, DEPTH = 8, 3
 def engine() -> Engine:
     """An engine with a tree `a` and a chain `b`."""
     made = Engine(Settings(BUDGET), DEPTH, Counters(torch.device("cpu")), lambda _: None)
-    made._reasons["a"] = None
-    made.refuse("b", "structured output")
+    made._reasons = {"a": (None, None), "b": (None, "structured output")}
     return made
 
 

@@ -32,11 +32,11 @@ def engine() -> Engine:
     return Engine(Settings(8), 4, Counters(torch.device("cpu")), lambda _: None)
 
 
-def request(name: str, *, asks: bool = False, bias: Any = None) -> SimpleNamespace:
+def request(name: str, *, asks: bool = False, fewest: int = 0) -> SimpleNamespace:
     sampling = SimpleNamespace(
         presence_penalty=0, frequency_penalty=0, repetition_penalty=1.0, bad_words=None,
-        bad_words_token_ids=None, allowed_token_ids=None, logit_bias=bias, min_p=0,
-        min_tokens=0, structured_outputs=None, asks=asks,
+        bad_words_token_ids=None, allowed_token_ids=None, min_tokens=fewest,
+        structured_outputs=None, asks=asks,
     )  # fmt: skip
     return SimpleNamespace(req_id=name, sampling_params=sampling)
 
@@ -63,9 +63,9 @@ def reasons(made: Engine, chain: list[Any], *requests: SimpleNamespace) -> list[
 def test_only_the_requests_that_a_custom_processor_takes_are_chains() -> None:
     """vLLM's own processors are known by their settings, and a first reason stays."""
     asked, other = request("a", asks=True), request("b")
-    biased = request("c", asks=True, bias={1: 2.0})
-    found = reasons(engine(), [Own(), Custom(), Custom()], asked, other, biased)
-    assert found == ["logits processor", None, "logit bias"]
+    long = request("c", asks=True, fewest=9)
+    found = reasons(engine(), [Own(), Custom(), Custom()], asked, other, long)
+    assert found == ["logits processor", None, "min_tokens"]
     assert reasons(engine(), [Own()], asked, other) == [None, None]
 
 

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import random
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
 from ddtree.patches.runtime.capture import Capture
+from ddtree.patches.runtime.config import Settings
 from ddtree.patches.runtime.counters import Counters
 from ddtree.patches.runtime.eligibility import REASONS, why_not
+from ddtree.patches.runtime.engine import Engine
 from ddtree.patches.runtime.hooks import HANDLERS, hook
 from ddtree.patches.runtime.pending import Drafted, Pending
 from ddtree.patches.runtime.transfer import Arriving
 from ddtree.patches.runtime.v1.drafting import _first_branch, _given
-from ddtree.patches.runtime.v1.ngram import MOST, continuations, merged
+from ddtree.patches.runtime.v1.ngram import merged
+from ddtree.patches.runtime.v1.occurrences import Occurrences
 
 
 def drafted(first: int, requests: int = 2) -> Drafted:
@@ -41,9 +42,6 @@ def test_pending_trees_are_taken_once_and_in_the_batch_s_order() -> None:
     assert positions == [1]
     assert trees is not None
     assert trees.tokens.tolist() == [[0, 1, 2]]
-    pending.record(drafted(0), ["a", "b"])
-    pending.keep_only({"b"})
-    assert list(pending.rounds) == ["b"]
 
 
 def test_counters_of_one_step() -> None:
@@ -115,11 +113,10 @@ def sampling(**given: Any) -> SimpleNamespace:
             "bad_words",
             "bad_words_token_ids",
             "allowed_token_ids",
-            "logit_bias",
             "structured_outputs",
         )
     )
-    numbers = dict.fromkeys(("presence_penalty", "frequency_penalty", "min_p", "min_tokens"), 0)
+    numbers = dict.fromkeys(("presence_penalty", "frequency_penalty", "min_tokens"), 0)
     return SimpleNamespace(**{**none, **numbers, "repetition_penalty": 1.0, **given})
 
 
@@ -132,8 +129,6 @@ def test_reasons_for_a_chain() -> None:
         "repetition penalty": {"repetition_penalty": 0.9},
         "bad words": {"bad_words_token_ids": [[3]]},
         "allowed token ids": {"allowed_token_ids": [3]},
-        "logit bias": {"logit_bias": {3: 1.0}},
-        "min_p": {"min_p": 0.1},
         "min_tokens": {"min_tokens": 3},
         "structured output": {"structured_outputs": object()},
         "thinking budget": {"thinking_token_budget": 10},
@@ -142,21 +137,24 @@ def test_reasons_for_a_chain() -> None:
     for reason, change in given.items():
         assert why_not(sampling(**change)) == reason
     assert why_not(None) == "no sampling parameters"
+    # vLLM refuses these beside speculation, so that nobody ever sees them as a reason.
+    assert why_not(sampling(min_p=0.1, logit_bias={3: 1.0})) is None
 
 
-def test_continuations_against_a_plain_search() -> None:
-    """Longest matches first, the latest of equal ones first, distinct, of the asked length."""
-    source = random.Random(5)
-    for length in (1, 2, 3, 7, 40, 200):
-        text = [source.randrange(4) for _ in range(length)]
-        want: list[list[int]] = []
-        for size in (3, 2, 1):
-            for end in range(length - 1, size - 1, -1):
-                here = text[end : end + 5]
-                if size < length and text[end - size : end] == text[-size:] and here not in want:
-                    want.append(here)
-        found = continuations(np.array(text, dtype=np.int32), 1, 3, 5)
-        assert found == want[:MOST]
+def test_reasons_of_finished_requests_are_forgotten() -> None:
+    """Also where nobody tells of the end; a name that comes again is judged again."""
+    requests = {"a": sampling(min_tokens=3), "b": sampling()}
+    made = Engine(Settings(8), 3, Counters(torch.device("cpu")), requests.__getitem__)
+    assert [made.reason(request) for request in "ab"] == ["min_tokens", None]
+    requests["a"], requests["b"] = requests["b"], requests["a"]
+    assert [made.reason(request) for request in "ab"] == [None, "min_tokens"]
+    made.pending.record(drafted(0), ["a", "b"])
+    made.texts = {"a": Occurrences(1, 3), "b": Occurrences(1, 3)}
+    made.keep_only({"b"})
+    for known in (made._reasons, made.pending.rounds, made.texts):
+        assert list(known) == ["b"]
+    made.forget(["b", "c"])
+    assert (made._reasons, made.pending.rounds, made.texts) == ({}, {}, {})
 
 
 def test_merged_continuations() -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import torch
 
 from ..engine import Engine
 from ..kernels.tree.trie import trie
+from .occurrences import Occurrences, Tokens
 
 # Continuations looked at per request; more are rarely distinct within a budget.
 MOST = 8
@@ -29,7 +29,12 @@ def trie_of(
         if chain and takes[line]:
             text = batch.token_ids_cpu[line, : batch.num_tokens_no_spec[line]]
             depth = min(engine.depth, runner.max_model_len - len(text))
-            found += continuations(text, drafter.min_n, drafter.max_n, depth)
+            known = engine.texts.get(batch.req_ids[line])
+            if known is None:
+                known = engine.texts[batch.req_ids[line]] = Occurrences(
+                    drafter.min_n, drafter.max_n
+                )
+            found += continuations(known.of_end(text), text, depth)
         lists.append(found)
     nodes, parents = merged(lists, engine.settings.budget)
     return (
@@ -38,29 +43,22 @@ def trie_of(
     )
 
 
-def continuations(
-    text: npt.NDArray[np.int32], shortest: int, longest: int, depth: int
-) -> list[list[int]]:
-    """What followed earlier occurrences of the text's end, the longest match first.
+def continuations(places: Iterable[int], text: Tokens, depth: int) -> list[list[int]]:
+    """What followed at the places, in their order.
 
     Args:
+        places: where the text went on after what it ends with.
         text: tokens so far.
-        shortest: fewest tokens that have to match.
-        longest: most tokens that are compared.
-        depth: tokens taken after a match.
+        depth: tokens taken.
 
     Returns:
-        At most `MOST` distinct continuations of 1 to `depth` tokens; of equally long matches the
-        latest comes first.
+        At most `MOST` distinct continuations of 1 to `depth` tokens.
     """
     found: dict[tuple[int, ...], None] = {}
-    for length in range(min(longest, len(text) - 1), shortest - 1, -1):
-        windows = np.lib.stride_tricks.sliding_window_view(text[:-1], length)
-        ends = np.flatnonzero((windows == text[-length:]).all(1)) + length
-        for end in ends[::-1]:
-            found.setdefault(tuple(text[end : end + depth].tolist()))
-            if len(found) >= MOST:
-                return [list(tokens) for tokens in found]
+    for place in places:
+        found.setdefault(tuple(text[place : place + depth].tolist()))
+        if len(found) >= MOST:
+            break
     return [list(tokens) for tokens in found]
 
 
@@ -70,12 +68,11 @@ def merged(
     """Merge each request's continuations where they begin alike; tokens and parents per request."""
     most = max(len(found) for found in lists)
     longest = max((len(tokens) for found in lists for tokens in found), default=0)
-    tokens = torch.zeros(len(lists), most, longest, dtype=torch.int32)
-    lengths = torch.zeros(len(lists), most, dtype=torch.int32)
-    for line, found in enumerate(lists):
-        for number, continuation in enumerate(found):
-            tokens[line, number, : len(continuation)] = torch.tensor(continuation)
-            lengths[line, number] = len(continuation)
+    # Of one size, so that all of them are one tensor; what is missing is never read.
+    full = [found + [[]] * (most - len(found)) for found in lists]
+    padded = [[tokens + [0] * (longest - len(tokens)) for tokens in found] for found in full]
+    tokens = torch.tensor(padded, dtype=torch.int32).view(len(lists), most, longest)
+    lengths = torch.tensor([[len(one) for one in found] for found in full], dtype=torch.int32)
     tree = trie(tokens, lengths, budget)
     nodes, parents, counts = tree.tokens.tolist(), tree.parents.tolist(), tree.count.tolist()
     return (

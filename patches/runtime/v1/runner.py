@@ -83,7 +83,8 @@ def _begin(
     engine: Engine, result: Any, runner: Any, scheduler_output: Any, num_scheduled_tokens: Any
 ) -> None:
     engine.forget(scheduler_output.finished_req_ids)
-    engine.pending.keep_only(runner.requests)
+    # Of those that finished in a step without any tokens, nobody tells.
+    engine.keep_only(runner.requests)
     metadata, scheduled = result[1], num_scheduled_tokens.tolist()
     drafts = [0] * len(scheduled) if metadata is None else list(metadata.num_draft_tokens)
     requests = runner.input_batch.req_ids[: len(scheduled)]
