@@ -7,6 +7,12 @@ from ..recipe import Anchor
 SHARED = (
     Anchor("vllm/config/vllm.py", "VllmConfig.__post_init__", "config.made", ("self",)),
     Anchor(
+        "vllm/engine/arg_utils.py",
+        "EngineArgs.create_engine_config",
+        "config.create_engine_config",
+        ("self", "usage_context"),
+    ),
+    Anchor(
         "vllm/config/vllm.py",
         "VllmConfig.num_speculative_tokens",
         "config.num_speculative_tokens",

@@ -14,16 +14,18 @@ class Active:
 
     Attributes:
         masked: the step whose target forward runs, while its rows are trees.
+        unwalked: the step whose rows are trees, until the walk has decided it.
         decided: the step whose tokens are being sampled, once its walk is done.
         capture: takes the drafter's candidates while it drafts.
         depth: the drafter's, while a step's tokens are being sampled, trees or not.
     """
 
-    __slots__ = ("capture", "decided", "depth", "masked")
+    __slots__ = ("capture", "decided", "depth", "masked", "unwalked")
 
     def __init__(self) -> None:
         """Start with nothing in progress."""
         self.masked: Step | None = None
+        self.unwalked: Step | None = None
         self.decided: Step | None = None
         self.capture: Capture | None = None
         self.depth: int | None = None
@@ -31,6 +33,7 @@ class Active:
     def clear(self) -> None:
         """Forget a step; a drafter's forward must not see the target's tree."""
         self.masked = None
+        self.unwalked = None
         self.decided = None
         self.capture = None
         self.depth = None

@@ -10,7 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+from .misspelt import mistake, nearest
+
 KEY = "ddtree"
+# The setting that is never left out.
+NEEDED = "budget"
 SHAPES = ("auto", "spine_first", "siblings")
 PARTS = ("mask", "positions", "commit")
 # The one setting that makes output wrong on purpose, and the variable that has to allow it: nobody
@@ -81,34 +85,37 @@ def settings_of(additional_config: object) -> Settings | None:
     """The settings in vLLM's `additional_config`, or None where there are none.
 
     Raises:
-        SettingsError: what is under `ddtree` is no mapping, or a key or a value is wrong.
+        SettingsError: what is under `ddtree` is no mapping, a key or a value is wrong, or settings
+            are there under a name or in a place where nobody reads them.
     """
-    if not isinstance(additional_config, Mapping) or KEY not in additional_config:
+    if not isinstance(additional_config, Mapping):
+        return None
+    known = [field.name for field in fields(Settings) if field.name != CONTROL]
+    found = mistake(additional_config, KEY, NEEDED, known)
+    if found is not None:
+        raise SettingsError(f"ddtree: in --additional-config, {found}")
+    if KEY not in additional_config:
         return None
     given: Any = additional_config[KEY]
     if not isinstance(given, Mapping):
         raise SettingsError(
             f'ddtree: expected settings such as {{"budget": 32}}, found {type(given).__name__}'
         )
-    known = [field.name for field in fields(Settings) if field.name != CONTROL]
     unknown = [str(key) for key in given if key not in (*known, CONTROL)]
     if unknown:
-        raise SettingsError(
-            f"ddtree: unknown setting {', '.join(unknown)}; known are {', '.join(known)}"
-        )
-    if "budget" not in given:
-        raise SettingsError('ddtree: "budget" is missing; for example {"budget": 32}')
+        raise SettingsError(f"ddtree: {_unknown(unknown, known)}")
+    if NEEDED not in given:
+        raise SettingsError(f'ddtree: "{NEEDED}" is missing; for example {{"{NEEDED}": 32}}')
     return Settings(**given)
 
 
-def settings_for(owner: object) -> Settings | None:
-    """The settings in the `vllm_config` of a runner or a scheduler, or None where there are none.
-
-    Raises:
-        SettingsError: as `settings_of`.
-    """
-    config = getattr(owner, "vllm_config", None)
-    return settings_of(getattr(config, "additional_config", None))
+def _unknown(names: list[str], known: list[str]) -> str:
+    """Which settings there are none of, and which were probably meant."""
+    meant = [
+        f'"{right}" in the place of "{name}"' for name in names if (right := nearest(name, known))
+    ]
+    told = f"; expected {' and '.join(meant)}" if meant else ""
+    return f"unknown setting {', '.join(names)}{told}; known are {', '.join(known)}"
 
 
 def _require_controls(parts: Sequence[str]) -> None:

@@ -11,7 +11,8 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from . import attention, budget
+from . import attention, budget, start
+from .attached import note
 from .v1 import runner as v1
 from .v1 import width
 from .v2 import runner as v2
@@ -20,8 +21,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 Handler = Callable[..., Any]
 
 HANDLERS: dict[str, Handler] = {
-    # VllmConfig.__post_init__, and VllmConfig.num_speculative_tokens (property getter)
-    "config.made": budget.made,
+    # EngineArgs
+    "config.create_engine_config": start.create_engine_config,
+    # VllmConfig.num_speculative_tokens (property getter)
     "config.num_speculative_tokens": budget.num_speculative_tokens,
     # unified_attention_with_output
     "attention.forward": attention.forward,
@@ -68,6 +70,7 @@ def hook(name: str) -> Callable[[Function], Function]:
         def hooked(*args: Any, **kwargs: Any) -> Any:
             return handler(function, *args, **kwargs)
 
+        note(name, function, hooked)
         # The wrapper keeps the function's signature.
         return hooked  # type: ignore[return-value]
 

@@ -7,6 +7,7 @@ import torch
 from .active import ACTIVE
 from .batch import Batch
 from .engine import Engine
+from .guards import Unhooked, require_walked
 from .kernels.tree.ancestors import ancestors
 from .pending import Drafted
 from .step import Step
@@ -20,6 +21,7 @@ def begin(engine: Engine, batch: Batch) -> Step | None:
 
     The drafter's forward is over, so nothing is in progress but this step from here on.
     """
+    require_walked(engine)
     ACTIVE.clear()
     positions, trees = engine.pending.take(batch.requests)
     drafts, scheduled = batch.drafts, batch.scheduled
@@ -43,6 +45,9 @@ def begin(engine: Engine, batch: Batch) -> Step | None:
 
 def _enter(engine: Engine, step: Step) -> None:
     """The target's forward comes next: its rows stand at their depths and see their ancestors."""
+    if engine.layers is None:
+        raise Unhooked("the caches were allocated without a look at the target's layers")
+    ACTIVE.unwalked = step
     if "positions" not in engine.settings.without:
         to_depths(step)
     if "mask" not in engine.settings.without:

@@ -19,6 +19,8 @@ V2_METHODS = ("draft_model", "eagle", "eagle3", "mtp", "dflash")
 V2_RUNNER = "vllm.v1.worker.gpu.model_runner"
 # Attention backends beside which the tree's rows have been attended to and compared.
 BACKENDS = ("CPU_ATTN", "TRITON_ATTN")
+# Types of a cache whose rows can be read as they are.
+CACHES = ("auto", "float16", "bfloat16")
 
 
 class Refused(ValueError):
@@ -57,7 +59,15 @@ def drafts_static_tree(spec: Any) -> bool:
     return any(any(path) for path in paths)
 
 
+def _has_windows(model: Any) -> bool:
+    """Whether some layers look back only so far; of all of them, the cache configuration tells."""
+    text = getattr(model, "hf_text_config", None)
+    kinds = getattr(text, "layer_types", None)
+    return bool(getattr(text, "sliding_window", None)) and "sliding_attention" in (kinds or ())
+
+
 NO_TREES = 'remove "ddtree" from --additional-config'
+WINDOWS = "the model's attention has sliding windows"
 
 # Each asks one question of a `VllmConfig`: does it hold, why is that a problem, what helps.
 Question = tuple[Callable[[Any], object], str, str]
@@ -86,6 +96,28 @@ CONFIG_QUESTIONS: tuple[Question, ...] = (
         lambda config: getattr(config, "watermark_config", None),
         "a watermark is drawn along a chain",
         "remove the watermark's configuration",
+    ),
+    (
+        lambda config: (
+            not uses_v2(config) and getattr(config.scheduler_config, "async_scheduling", False)
+        ),
+        "asynchronous scheduling is not supported on the V1 model runner",
+        "set --no-async-scheduling",
+    ),
+    (
+        lambda config: getattr(config.cache_config, "cache_dtype", "auto") not in CACHES,
+        "the cache is quantised",
+        "set --kv-cache-dtype auto",
+    ),
+    (
+        lambda config: getattr(config.cache_config, "sliding_window", None),
+        WINDOWS,
+        NO_TREES,
+    ),
+    (
+        lambda config: _quantises_in_attention(config.compilation_config),
+        "attention that is fused with quantisation writes quantised rows, and a tree's are not",
+        'set "pass_config": {"fuse_attn_quant": false} in --compilation-config',
     ),
     (
         lambda config: getattr(config.cache_config, "kv_sharing_fast_prefill", False),
@@ -131,6 +163,27 @@ MODEL_QUESTIONS: tuple[Question, ...] = (
     (lambda model: model.use_mla, "latent attention (MLA) is not supported", NO_TREES),
     (lambda model: model.uses_mrope, "multi-axis positions (M-RoPE) are not supported", NO_TREES),
     (lambda model: model.is_encoder_decoder, "encoder-decoder models are not supported", NO_TREES),
+    (_has_windows, WINDOWS, NO_TREES),
+)
+
+# Asked on every device but a CPU.
+DEVICE_QUESTIONS: tuple[Question, ...] = (
+    (
+        lambda config: _has_full_graphs(config.compilation_config),
+        "a full CUDA graph replays attention without the tree",
+        """set --compilation-config '{"cudagraph_mode": "PIECEWISE"}'""",
+    ),
+    (
+        lambda config: _backend(config) not in (None, *BACKENDS),
+        "trees were not tested beside this attention backend",
+        "set --attention-backend TRITON_ATTN",
+    ),
+    (
+        lambda config: config.speculative_config.method == "dflash" and target_has_no_backend(),
+        "with DFlash, this release wants attention without a causal mask in the target's layers"
+        " too, which TRITON_ATTN does not offer here, and trees run beside no other backend",
+        "take another drafter (draft_model, ngram, eagle), or a newer vLLM",
+    ),
 )
 
 SPECULATIVE_QUESTIONS: tuple[Question, ...] = (
@@ -175,7 +228,7 @@ SPECULATIVE_QUESTIONS: tuple[Question, ...] = (
 
 
 def check_config(settings: Settings, config: Any) -> None:
-    """Judge a `VllmConfig`.
+    """Judge a `VllmConfig` that vLLM has finished.
 
     Raises:
         Refused: with the first reason that is found.
@@ -190,40 +243,15 @@ def check_config(settings: Settings, config: Any) -> None:
             f"a budget of {settings.budget} nodes does not hold the drafter's own {depth} tokens",
             f'set "budget" to {depth} or more, or "num_speculative_tokens" to fewer',
         )
-
-
-def check_runner(settings: Settings, runner: Any) -> None:
-    """Judge a `GPUModelRunner` before it loads its model.
-
-    Raises:
-        Refused: with the first reason that is found.
-    """
-    check_config(settings, runner.vllm_config)
-    if getattr(runner, "use_async_scheduling", False):
-        raise Refused("asynchronous scheduling is not supported", "set --no-async-scheduling")
-    if runner.device.type != "cpu" and not settings.allow_untested_device:
+    device = config.device_config.device_type
+    if device == "cpu":
+        return
+    if not settings.allow_untested_device:
         raise Refused(
-            f"trees were not tested on {runner.device.type}",
+            f"trees were not tested on {device}",
             'set "allow_untested_device": true and compare the output with ddtree verify',
         )
-    mode = getattr(runner.compilation_config, "cudagraph_mode", None)
-    if runner.device.type != "cpu" and mode is not None and mode.has_full_cudagraphs():
-        raise Refused(
-            "a full CUDA graph replays attention without the tree",
-            """set --compilation-config '{"cudagraph_mode": "PIECEWISE"}'""",
-        )
-    if _quantises_in_attention(runner.compilation_config):
-        raise Refused(
-            "attention that is fused with quantisation writes quantised rows, and a tree's are not",
-            'set "pass_config": {"fuse_attn_quant": false} in --compilation-config',
-        )
-    method = runner.vllm_config.speculative_config.method
-    if runner.device.type != "cpu" and method == "dflash" and target_has_no_backend():
-        raise Refused(
-            "with DFlash, this release wants attention without a causal mask in the target's layers"
-            " too, which TRITON_ATTN does not offer here, and trees run beside no other backend",
-            "take another drafter (draft_model, ngram, eagle), or a newer vLLM",
-        )
+    _ask(DEVICE_QUESTIONS, config)
 
 
 LAYER_QUESTIONS: tuple[Question, ...] = (
@@ -263,7 +291,7 @@ LAYER_QUESTIONS: tuple[Question, ...] = (
         NO_TREES,
     ),
     (
-        lambda layer: layer.impl.kv_cache_dtype not in ("auto", "float16", "bfloat16"),
+        lambda layer: layer.impl.kv_cache_dtype not in CACHES,
         "its cache is quantised",
         "set --kv-cache-dtype auto",
     ),
@@ -295,6 +323,17 @@ def _quantises_in_attention(compilation: Any) -> bool:
     """Whether vLLM's compiler, which is mode 3, joins a layer's attention and what follows it."""
     passes = getattr(compilation, "pass_config", None)
     return getattr(compilation, "mode", 0) == 3 and bool(getattr(passes, "fuse_attn_quant", False))
+
+
+def _has_full_graphs(compilation: Any) -> bool:
+    mode = getattr(compilation, "cudagraph_mode", None)
+    return mode is not None and bool(mode.has_full_cudagraphs())
+
+
+def _backend(config: Any) -> str | None:
+    """The attention backend that is asked for; None where vLLM chooses."""
+    backend = getattr(getattr(config, "attention_config", None), "backend", None)
+    return None if backend is None else str(getattr(backend, "name", backend))
 
 
 def _ask(questions: tuple[Question, ...], subject: Any) -> None:

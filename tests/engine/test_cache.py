@@ -114,7 +114,7 @@ def test_packed_rows_are_read_by_strides(place: Put, dtype: torch.dtype) -> None
     """One element after another is ten times as slow, which is all of a step in bfloat16."""
     layer, _, _ = filled(place, dtype)
     cache, table = look_at(layer), torch.tensor([[3, 1, 4]], dtype=torch.int32)
-    with Gathered() as gathered:
+    with Gathered() as gathered:  # type: ignore[no-untyped-call]
         cache.of_blocks(table, [3 * BLOCK])
     assert gathered.most <= table.numel()
 

@@ -16,6 +16,7 @@ from ddtree.patches.runtime.v2 import chains
 from ddtree.patches.runtime.v2 import runner as hooks
 
 BUDGET, DEPTH = 8, 3
+BATCH = SimpleNamespace(req_ids=["a", "b"])
 
 
 def engine() -> Engine:
@@ -55,12 +56,16 @@ def test_no_padding_is_accepted(trees: bool) -> None:
         tokens = (torch.full((2, 6), 9), torch.tensor([6, 0]))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(hooks, "path_tokens", lambda _: tokens)
-            found, count = hooks.sample(stock, sampler, torch.zeros(2, 4), None)
+            found, count = hooks.sample(
+                stock, sampler, torch.zeros(2, 4), SimpleNamespace(req_ids=["a", "b"])
+            )
         assert count.tolist() == [6, DEPTH + 1]
         assert found[0, :6].tolist() == [9] * 6
         assert torch.equal(found[1], sampled[1])
     else:
-        found, count = hooks.sample(stock, sampler, torch.zeros(2, 4), None)
+        found, count = hooks.sample(
+            stock, sampler, torch.zeros(2, 4), SimpleNamespace(req_ids=["a", "b"])
+        )
         assert count.tolist() == [DEPTH + 1, DEPTH + 1]
         assert torch.equal(found, sampled)
     assert count.dtype == torch.int32

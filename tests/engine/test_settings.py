@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from ddtree.patches.distribution import DIST_INFO, distribution
 from ddtree.patches.runtime import config as config_module
 from ddtree.patches.runtime import non_causal, refusals
 from ddtree.patches.runtime.budget import num_speculative_tokens
 from ddtree.patches.runtime.config import Settings, SettingsError, settings_of
-from ddtree.patches.runtime.refusals import Refused, check_config, check_layer, check_runner
+from ddtree.patches.runtime.refusals import Refused, check_config, check_layer
+from ddtree.patches.runtime.start import check_files
 from tests.patches import releases
+
+FULL_GRAPHS = SimpleNamespace(has_full_cudagraphs=lambda: True)
+NO_FULL_GRAPHS = SimpleNamespace(has_full_cudagraphs=lambda: False)
 
 
 def config(**changes: Any) -> SimpleNamespace:
@@ -22,7 +29,11 @@ def config(**changes: Any) -> SimpleNamespace:
         additional_config={"ddtree": {"budget": 16}},
         use_v2_model_runner=False,
         kv_transfer_config=None,
-        cache_config=SimpleNamespace(),
+        cache_config=SimpleNamespace(cache_dtype="auto", sliding_window=None),
+        scheduler_config=SimpleNamespace(async_scheduling=False),
+        device_config=SimpleNamespace(device_type="cpu"),
+        attention_config=SimpleNamespace(backend=None),
+        compilation_config=SimpleNamespace(cudagraph_mode=FULL_GRAPHS),
         parallel_config=SimpleNamespace(pipeline_parallel_size=1, decode_context_parallel_size=1),
         speculative_config=SimpleNamespace(method="dflash", num_speculative_tokens=7),
         model_config=SimpleNamespace(
@@ -31,6 +42,7 @@ def config(**changes: Any) -> SimpleNamespace:
             use_mla=False,
             uses_mrope=False,
             is_encoder_decoder=False,
+            hf_text_config=SimpleNamespace(sliding_window=None, layer_types=["sliding_attention"]),
         ),
     )
     return changed(made, changes)
@@ -79,6 +91,9 @@ def test_defaults_and_values() -> None:
         ({"budget": 8, "without": ["walk"]}, "ddtree.without"),
         ({"budget": 8, "allow_untested_device": 1}, "ddtree.allow_untested_device"),
         ({"budget": 8, "depth": 7}, "unknown setting depth; known are budget"),
+        ({"buget": 8}, 'expected "budget" in the place of "buget"'),
+        ({"budget": 8, "max-siblings": 2}, 'expected "max_siblings" in the place of'),
+        ({"settings": {"budget": 8}}, "unknown setting settings"),
     ],
 )
 def test_wrong_settings_are_named(given: object, words: str) -> None:
@@ -86,6 +101,45 @@ def test_wrong_settings_are_named(given: object, words: str) -> None:
     with pytest.raises(SettingsError) as raised:
         settings_of({"ddtree": given})
     assert words in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"dd_tree": {"budget": 32}},
+        {"DDTree": {"budget": 32}},
+        {"ddtre": {"budget": 32}},
+        {"dd-tree": 32},
+        {"dtree": None},
+        {"ddteer": {}},
+        {"ddtrees": {"budget": 32}, "ddtree": {"budget": 16}},
+        {"budget": 32},
+        {"ddtree": {"budget": 32}, "max_siblings": 2},
+        {"tree": {"budget": 32, "shape": "auto"}},
+        {"ddtree": {"ddtree": {"budget": 32}}},
+        {"additional_config": {"ddtree": {"budget": 32}}},
+        {"a": {"b": {"Dd_Tree": {"budget": 32}}}},
+    ],
+)
+def test_settings_that_nobody_would_read_are_refused(given: dict[str, Any]) -> None:
+    """A name that is nearly right, or the right one in a wrong place; the message has it right."""
+    with pytest.raises(SettingsError, match=r'expected {"ddtree": {"budget": 32}}'):
+        settings_of(given)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"tree": 3, "kind": {"shape": "siblings"}},
+        {"temperature": 0.7, "shape": [2, 2], "default": {"directory": "/tmp"}},
+        {"scheduler": {"budget": 5, "shape": 3, "eager": True}, "thinking": {"budget": 1024}},
+        {"ascend_scheduler_config": {"enabled": True}, "gdn_prefill_backend": "triton"},
+    ],
+)
+def test_what_others_read_is_left_to_them(given: dict[str, Any]) -> None:
+    """vLLM hands the same slot to every platform and plug-in."""
+    assert settings_of(given) is None
+    assert settings_of({**given, "ddtree": {"budget": 8}}) == Settings(8)
 
 
 @pytest.mark.parametrize("value", [None, "", "0"])
@@ -130,8 +184,10 @@ def test_width_of_verification() -> None:
 
     assert num_speculative_tokens(getter, config()) == 16
     assert num_speculative_tokens(getter, config(additional_config={})) == 7
-    with pytest.raises(Refused, match="V1 model runner"):
-        num_speculative_tokens(getter, config(use_v2_model_runner=True))
+    # What cannot work is judged where the configuration is finished.
+    wide = config(speculative_config__num_speculative_tokens=20)
+    assert num_speculative_tokens(getter, wide) == 20
+    assert num_speculative_tokens(lambda _: 0, config(speculative_config=None)) == 0
 
 
 @pytest.mark.parametrize(
@@ -148,6 +204,10 @@ def test_width_of_verification() -> None:
         ({"cache_config__kv_sharing_fast_prefill": True}, "--kv-sharing-fast-prefill"),
         ({"watermark_config": object()}, "watermark"),
         ({"speculative_config__enable_adaptive_verification": True}, "adaptive verification"),
+        ({"scheduler_config__async_scheduling": True}, "--no-async-scheduling"),
+        ({"cache_config__cache_dtype": "fp8"}, "--kv-cache-dtype auto"),
+        ({"cache_config__sliding_window": 128}, "sliding windows"),
+        ({"model_config__hf_text_config__sliding_window": 128}, "sliding windows"),
         ({"model_config__is_hybrid": True}, "recurrent state"),
         ({"model_config__is_attention_free": True}, "recurrent state"),
         ({"model_config__use_mla": True}, "MLA"),
@@ -182,31 +242,42 @@ def test_what_drafts_without_a_model_is_refused_on_the_v2_runner(
         check_config(Settings(16), asked)
 
 
-def runner(**changes: Any) -> SimpleNamespace:
-    """A runner that trees work with."""
-    graphs = SimpleNamespace(has_full_cudagraphs=lambda: True)
-    made = SimpleNamespace(
-        vllm_config=config(),
-        use_async_scheduling=False,
-        device=SimpleNamespace(type="cpu"),
-        compilation_config=SimpleNamespace(cudagraph_mode=graphs),
-    )
-    return changed(made, changes)
+def test_steps_that_are_scheduled_ahead_are_the_v2_runner_s(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """There nothing waits for the device."""
+    monkeypatch.setattr(refusals, "is_hooked", lambda _: True)
+    ahead = {"scheduler_config__async_scheduling": True}
+    check_config(Settings(16), config(use_v2_model_runner=True, **ahead))
 
 
-def test_runners_are_refused_with_a_remedy() -> None:
-    """Asynchronous scheduling, fused attention, other devices, and full CUDA graphs on them."""
-    check_runner(Settings(16), runner())
-    with pytest.raises(Refused, match="--no-async-scheduling"):
-        check_runner(Settings(16), runner(use_async_scheduling=True))
+def test_attention_that_is_fused_is_refused() -> None:
+    """Where the compiler joins it with quantisation, which only one of its modes does."""
     fused = {"compilation_config__pass_config": SimpleNamespace(fuse_attn_quant=True)}
-    check_runner(Settings(16), runner(compilation_config__mode=0, **fused))
+    check_config(Settings(16), config(compilation_config__mode=0, **fused))
     with pytest.raises(Refused, match='"fuse_attn_quant": false'):
-        check_runner(Settings(16), runner(compilation_config__mode=3, **fused))
+        check_config(Settings(16), config(compilation_config__mode=3, **fused))
+
+
+GPU = {"device_config__device_type": "cuda", "compilation_config__cudagraph_mode": NO_FULL_GRAPHS}
+
+
+def test_other_devices_are_refused_with_a_remedy() -> None:
+    """Each until it is allowed, with full CUDA graphs, and beside another attention."""
+    allowed = Settings(16, allow_untested_device=True)
+    drafter = {"speculative_config__method": "eagle"}
     with pytest.raises(Refused, match='"allow_untested_device": true'):
-        check_runner(Settings(16), runner(device__type="cuda"))
+        check_config(Settings(16), config(**GPU, **drafter))
+    check_config(allowed, config(**GPU, **drafter))
     with pytest.raises(Refused, match="PIECEWISE"):
-        check_runner(Settings(16, allow_untested_device=True), runner(device__type="cuda"))
+        check_config(allowed, config(device_config__device_type="cuda", **drafter))
+    for name, known in (("FLASH_ATTN", False), ("TRITON_ATTN", True)):
+        asked = config(**GPU, **drafter, attention_config__backend=SimpleNamespace(name=name))
+        if known:
+            check_config(allowed, asked)
+            continue
+        with pytest.raises(Refused, match="--attention-backend TRITON_ATTN"):
+            check_config(allowed, asked)
 
 
 @pytest.mark.parametrize("version", ["0.20.1", "0.20.2", "0.21.0", "0.23.0", "0.24.0", "0.32.0"])
@@ -221,17 +292,32 @@ def test_dflash_is_refused_where_its_target_has_no_backend(
     }
     specs = {name: SimpleNamespace(origin=str(file)) for name, file in files.items()}
     monkeypatch.setattr("importlib.util.find_spec", specs.__getitem__)
-    piecewise = SimpleNamespace(has_full_cudagraphs=lambda: False)
-    gpu = {"device__type": "cuda", "compilation_config__cudagraph_mode": piecewise}
     settings = Settings(16, allow_untested_device=True)
-    check_runner(settings, runner())
-    drafter = {"vllm_config__speculative_config__method": "draft_model"}
-    check_runner(settings, runner(**gpu, **drafter))
+    check_config(settings, config())
+    check_config(settings, config(**GPU, speculative_config__method="draft_model"))
     if version.startswith("0.20."):
         with pytest.raises(Refused, match=r"TRITON_ATTN does not offer.*take another drafter"):
-            check_runner(settings, runner(**gpu))
+            check_config(settings, config(**GPU))
     else:
-        check_runner(settings, runner(**gpu))
+        check_config(settings, config(**GPU))
+
+
+def test_every_file_of_the_runtime_is_looked_at(tmp_path: Path) -> None:
+    """By what was written beside it; what is there besides does no harm."""
+    for name, data in distribution().items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    package = tmp_path / "ddtree_runtime"
+    (package / "__pycache__").mkdir()
+    check_files(package)
+    (package / "kernels/tree/walk/kernel.py").write_bytes(b"")
+    (package / "kernels/tree/build/kernel.py").unlink()
+    with pytest.raises(Refused, match=r"build/kernel\.py, .*walk/kernel\.py.*patch --apply"):
+        check_files(package)
+    # Whoever copied the package alone has nothing to compare it with.
+    shutil.rmtree(tmp_path / DIST_INFO)
+    check_files(package)
 
 
 def layer(**changes: Any) -> SimpleNamespace:

@@ -22,6 +22,7 @@ from tests.analyzers.targets import installs
 
 RUNNER = "vllm/v1/worker/gpu_model_runner.py"
 CONFIG = "vllm/config/vllm.py"
+ARGUMENTS = "vllm/engine/arg_utils.py"
 ATTENTION = "vllm/model_executor/layers/attention/attention.py"
 SAMPLER = "vllm/v1/sample/rejection_sampler.py"
 PROPOSER = "vllm/v1/spec_decode/llm_base_proposer.py"
@@ -32,6 +33,7 @@ V2_SAMPLE = f"{V2_DRAFTS}/rejection_sampler_utils.py"
 V2_SPECULATOR = f"{V2_DRAFTS}/speculator.py"
 EDITED = (
     CONFIG,
+    ARGUMENTS,
     ATTENTION,
     SAMPLER,
     PROPOSER,
@@ -46,6 +48,7 @@ VERSION = "0.32.0"
 FILES = {
     "vllm/__init__.py": "",
     "vllm/config/__init__.py": "",
+    "vllm/engine/__init__.py": "",
     "vllm/v1/__init__.py": "",
     "vllm/v1/worker/__init__.py": "",
     "vllm/v1/worker/gpu/__init__.py": "",
@@ -132,6 +135,10 @@ def rejection_sample(
     V2_SPECULATOR: """class DraftModelSpeculator:
     def sample_draft(self, hidden_states, positions):
         return hidden_states
+""",
+    ARGUMENTS: """class EngineArgs:
+    def create_engine_config(self, usage_context=None, headless=False):
+        return self
 """,
     CONFIG: '''import copy
 

@@ -67,7 +67,8 @@ class Chain:
     def places(self, text: Tokens) -> Iterator[int]:
         """The latest places whose `length` tokens before them are the text's last ones."""
         end = text[len(text) - self.length :]
-        place, found = int(self.head[self._slots(end)[0]]), []
+        found: list[int] = []
+        place = int(self.head[self._slots(end)[0]])
         while place >= 0 and len(found) < LOOKED:
             found.append(place)
             place = int(self.before[place])

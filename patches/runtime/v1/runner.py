@@ -14,19 +14,40 @@ import torch
 
 from ..accept import accept, path_drafts, path_tokens, real_drafts
 from ..active import ACTIVE
+from ..attached import check_attached
 from ..batch import Batch
 from ..capture import Capture
 from ..config import settings_for
 from ..counters import Counters
 from ..drafting import capture_for
 from ..engine import ATTRIBUTE, Engine, engine_of
+from ..guards import (
+    decided,
+    guard,
+    refuse_unless_off,
+    require_begun,
+    require_told,
+    require_walked,
+)
 from ..prepare import begin
-from ..refusals import check_runner
+from ..refusals import check_config
 from . import width
 from .drafting import draft
 from .draws import targets
 
 Function = Callable[..., Any]
+
+# What has to be hooked where trees are drafted.
+NEEDED = (
+    "config.num_speculative_tokens",
+    "v1.initialize_kv_cache",
+    "v1.prepare_inputs",
+    "v1.sample",
+    "v1.propose",
+    "v1.rejection_sample",
+    "v1.expand_batch_to_tokens",
+    "v1.draft_logits",
+)
 
 
 def init(function: Function, runner: Any, *args: Any, **named: Any) -> None:
@@ -40,7 +61,7 @@ def init(function: Function, runner: Any, *args: Any, **named: Any) -> None:
     settings = settings_for(runner)
     if settings is None:
         return
-    check_runner(settings, runner)
+    check_config(settings, runner.vllm_config)
     engine = Engine(
         settings,
         runner.num_spec_tokens,
@@ -49,6 +70,8 @@ def init(function: Function, runner: Any, *args: Any, **named: Any) -> None:
     )
     setattr(runner, ATTRIBUTE, engine)
     width.widen(runner, settings.budget)
+    check_attached(NEEDED, runner)
+    guard(engine, runner)
 
 
 def initialize_kv_cache(function: Function, runner: Any, *args: Any, **named: Any) -> Any:
@@ -60,8 +83,10 @@ def initialize_kv_cache(function: Function, runner: Any, *args: Any, **named: An
     result = function(runner, *args, **named)
     engine = engine_of(runner)
     if engine is None:
-        return result
+        refuse_unless_off(runner.vllm_config)
+        return
     drafter = getattr(runner, "drafter", None)
+    check_attached(NEEDED, runner, drafter)
     engine.take_layers(
         runner.kv_cache_config.kv_cache_groups,
         runner.compilation_config.static_forward_context,
@@ -105,6 +130,8 @@ def _sample(
     metadata, step = spec_decode_metadata, engine.step
     ACTIVE.clear()
     if step is None or logits is None or metadata is None:
+        require_walked(engine)
+        require_begun(engine, runner.input_batch.req_ids)
         engine.step = None
         # A batch without a draft has nothing to reject; the CPU's rejection sampler (0.32.0)
         # raises on it when a request has a top_k.
@@ -119,9 +146,11 @@ def _sample(
     metadata.draft_token_ids = drafts.to(metadata.draft_token_ids.dtype)
     ACTIVE.decided = step
     try:
-        return function(runner, logits, metadata)
+        output = function(runner, logits, metadata)
     finally:
         ACTIVE.decided = None
+    require_told(step)
+    return output
 
 
 def rejection_sample(function: Function, *args: Any, **named: Any) -> Any:
@@ -130,9 +159,10 @@ def rejection_sample(function: Function, *args: Any, **named: Any) -> Any:
     Above temperature 0 that is the law of the target, and greedy requests of a batch that samples
     somewhere are decided by the walk too.
     """
-    step = ACTIVE.decided
+    step = decided()
     if step is None or step.is_walked is None:
-        return function(*args, **named)
+        return function(draft_token_ids, num_draft_tokens, *rest, **named)
+    step.judged = len(step.drafts)
     tokens, _ = path_tokens(step)
     # Where the walk has decided every request, vLLM's own decision would be thrown away.
     if len(step.walked) == len(step.drafts):
@@ -194,7 +224,16 @@ def _propose(
     *rest: Any,
     **named: Any,
 ) -> Any:
-    hidden = _as_chain(engine, hidden_states, sample_hidden_states, aux_hidden_states)
+    """Around drafting: the drafter sees the accepted path as a chain; its drafts become trees."""
+    hidden = (hidden_states, sample_hidden_states, aux_hidden_states)
+    engine = engine_of(runner)
+    if engine is None:
+        return function(
+            runner, scheduler_output, sampled_token_ids, sampling_metadata, *hidden, *rest
+        )
+    require_walked(engine)
+    require_begun(engine, runner.input_batch.req_ids)
+    hidden = _as_chain(engine, *hidden)
     ACTIVE.clear()
     engine.step = None
     output = width.for_drafter(scheduler_output, engine.depth)

@@ -16,14 +16,23 @@ import torch
 
 from ..accept import accept, path_tokens, write_drafts
 from ..active import ACTIVE
+from ..attached import check_attached
 from ..batch import Batch
 from ..capture import Capture
 from ..config import settings_for
 from ..counters import Counters
 from ..drafting import capture_for
 from ..engine import ATTRIBUTE, Engine, engine_of
+from ..guards import (
+    decided,
+    guard,
+    refuse_unless_off,
+    require_begun,
+    require_told,
+    require_walked,
+)
 from ..prepare import begin
-from ..refusals import check_runner, check_sampler
+from ..refusals import check_config, check_sampler
 from . import processors
 from .chains import limited, shorten
 from .drafting import drafts_of
@@ -31,6 +40,17 @@ from .draws import targets
 from .speculators import check_speculator
 
 Function = Callable[..., Any]
+
+# What has to be hooked where trees are drafted.
+NEEDED = (
+    "config.num_speculative_tokens",
+    "v2.initialize_kv_cache",
+    "v2.add_requests",
+    "v2.prepare_attn",
+    "v2.sample",
+    "v2.rejection_sample",
+    "v2.sample_draft",
+)
 
 
 def init(function: Function, runner: Any, *args: Any, **named: Any) -> None:
@@ -44,12 +64,14 @@ def init(function: Function, runner: Any, *args: Any, **named: Any) -> None:
     settings = settings_for(runner)
     if settings is None:
         return
-    check_runner(settings, runner)
+    check_config(settings, runner.vllm_config)
     depth = runner.vllm_config.speculative_config.num_speculative_tokens
     # Every request is judged when it arrives; its parameters are not kept.
     engine = Engine(settings, depth, Counters(runner.device), lambda _: None)
     setattr(runner, ATTRIBUTE, engine)
     speculator = runner.speculator
+    check_attached(NEEDED, runner, speculator)
+    guard(engine, runner)
     check_speculator(speculator)
     speculator.propose = functools.partial(propose, engine, speculator.propose)
 
@@ -63,7 +85,9 @@ def initialize_kv_cache(function: Function, runner: Any, *args: Any, **named: An
     result = function(runner, *args, **named)
     engine = engine_of(runner)
     if engine is None:
-        return result
+        refuse_unless_off(runner.vllm_config)
+        return
+    check_attached(NEEDED, runner, runner.speculator, runner.rejection_sampler)
     engine.take_layers(
         runner.kv_cache_config.kv_cache_groups,
         runner.vllm_config.compilation_config.static_forward_context,
@@ -147,11 +171,16 @@ def _sample(
         logits = accept(engine, step, logits, tokens, step.slots.__getitem__)
         write_drafts(step, logits.shape[-1])
         ACTIVE.decided = step
+    else:
+        require_begun(engine, input_batch.req_ids)
     ACTIVE.depth = engine.depth
     try:
-        return function(sampler, logits, input_batch, *rest, **named)
+        output = function(sampler, logits, input_batch, *rest)
     finally:
         ACTIVE.decided = ACTIVE.depth = None
+    if step is not None:
+        require_told(step)
+    return output
 
 
 def rejection_sample(function: Function, *args: Any, **named: Any) -> Any:
@@ -164,7 +193,7 @@ def rejection_sample(function: Function, *args: Any, **named: Any) -> Any:
         return result
     sampled, num_sampled = result
     num_sampled = limited(num_sampled, ACTIVE.depth)
-    step = ACTIVE.decided
+    step = decided()
     if step is None or step.is_walked is None:
         return sampled, num_sampled
     part = slice(step.judged, step.judged + len(num_sampled))
@@ -215,6 +244,8 @@ def propose(
         given = (*before, last_hidden_states, aux_hidden_states)
         drafts: torch.Tensor = function(*given, *rest, **named)
         return drafts
+    require_walked(engine)
+    require_begun(engine, input_batch.req_ids)
     hidden, *aux = _as_chain(engine, [last_hidden_states, *(aux_hidden_states or [])])
     ACTIVE.clear()
     engine.step = None

@@ -1,0 +1,93 @@
+"""What is decided where vLLM makes its configuration: in the first process, before anything loads.
+
+A worker would find the same, minutes later and in the middle of other processes' errors.
+"""
+
+from __future__ import annotations
+
+import base64
+import csv
+import hashlib
+import pathlib
+import sys
+from collections.abc import Callable, Iterator
+from types import TracebackType
+from typing import Any
+
+from .attached import check_attached
+from .config import SettingsError, settings_of
+from .refusals import Refused, check_config
+
+PACKAGE = pathlib.Path(__file__).parent
+
+
+def create_engine_config(
+    function: Callable[..., Any], arguments: Any, *args: Any, **named: Any
+) -> Any:
+    """Around making a `VllmConfig` of vLLM's `EngineArgs`: decide whether trees work with it.
+
+    Raises:
+        SettingsError: the settings are wrong.
+        Refused: trees cannot work with this configuration, or the runtime is damaged.
+    """
+    try:
+        settings = settings_of(getattr(arguments, "additional_config", None))
+        if settings is not None:
+            check_files(PACKAGE)
+        config = function(arguments, *args, **named)
+        if settings is not None:
+            check_config(settings, config)
+            # A plug-in that replaces something has imported it here too.
+            check_attached()
+    except (SettingsError, Refused):
+        _say_it_once()
+        raise
+    return config
+
+
+def check_files(package: pathlib.Path) -> None:
+    """Look at the files of the runtime, many of which are read only once they are needed.
+
+    Args:
+        package: the runtime, beside the folder that says what it consists of.
+
+    Raises:
+        Refused: one of them is not as it was written.
+    """
+    changed = [
+        name for name, digest in _recorded(package) if _digest(package.parent / name) != digest
+    ]
+    if changed:
+        raise Refused(
+            f"the runtime is damaged: {', '.join(changed)}",
+            "run `ddtree patch --revert` on this environment, then `ddtree patch --apply`",
+        )
+
+
+def _recorded(package: pathlib.Path) -> Iterator[tuple[str, str]]:
+    """The package's files and their digests; none where nothing says what belongs to it."""
+    for record in package.parent.glob(f"{package.name}-*.dist-info/RECORD"):
+        for name, digest, *_ in csv.reader(record.read_text().splitlines()):
+            if name.startswith(f"{package.name}/") and digest:
+                yield name, digest.partition("=")[2]
+
+
+def _digest(file: pathlib.Path) -> str | None:
+    try:
+        digest = hashlib.sha256(file.read_bytes()).digest()
+    except OSError:
+        return None
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+
+
+def _say_it_once() -> None:
+    """If nobody catches the refusal, print its message alone: it needs no look at vLLM's code."""
+    before = sys.excepthook
+
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if isinstance(error, SettingsError | Refused):
+            sys.stderr.write(f"{error}\n")
+        else:
+            before(kind, error, trace)
+
+    sys.excepthook = hook
