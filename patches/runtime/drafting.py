@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 import torch
 
@@ -14,6 +14,7 @@ from .kernels.tree.chain_siblings import chain_siblings
 from .kernels.tree.layout import Tree
 from .pending import Drafted
 
+ENDED = "at the end of the context"
 NO_LOGITS = "the drafter gave no logits"
 
 
@@ -23,9 +24,17 @@ def capture_for(engine: Engine) -> Capture:
     return Capture(most, engine.settings.temperature)
 
 
-def takes_tree(engine: Engine, requests: Sequence[str]) -> list[bool]:
-    """Which requests are drafted trees; the others are counted by reason."""
-    reasons = [engine.reason(request) for request in requests]
+def takes_tree(engine: Engine, requests: Sequence[str], ended: Container[int] = ()) -> list[bool]:
+    """Which requests are drafted trees; the others are counted by reason.
+
+    Args:
+        engine: the runner's state.
+        requests: names, in the batch's order.
+        ended: lines of requests that have no room for drafts.
+    """
+    reasons = [
+        ENDED if line in ended else engine.reason(request) for line, request in enumerate(requests)
+    ]
     engine.counters.fallbacks.update(reason for reason in reasons if reason is not None)
     return [reason is None for reason in reasons]
 

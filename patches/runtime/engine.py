@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,6 +32,7 @@ class Engine:
         step: the step in progress, from the preparation of its inputs to its drafts.
         layers: attention layers of the target by KV cache group; None before the first step.
         changed_slots: of the requests that just came, those that a custom logits processor takes.
+        longest: no sequence may be longer, for the drafter either, where the runtime sees to that.
         texts: what is known of a request's text by a drafter that looks for repetitions.
     """
 
@@ -43,6 +45,7 @@ class Engine:
     step: Step | None = None
     layers: list[dict[str, Any]] | None = None
     changed_slots: set[int] = field(default_factory=set)
+    longest: int = sys.maxsize
     texts: dict[str, Any] = field(default_factory=dict)
     # With the parameters that were judged: another request may come under a name that was used.
     _reasons: dict[str, tuple[Any, str | None]] = field(default_factory=dict)

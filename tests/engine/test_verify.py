@@ -64,7 +64,7 @@ def test_a_patched_vllm_passes_and_says_that_a_tree_does_not_pay(
     every = [one for level in report["levels"] for one in level["checks"]]
     # By name, so that a failure tells which.
     assert {one["name"]: one["outcome"] for one in every if one["outcome"] != "passed"} == {}
-    assert len(report["imports"]) == 9
+    assert len(report["imports"]) == 10
     lengths = {one["name"]: one["acceptance_length"] for one in report["engines"]}
     assert lengths["chain"] == lengths["width 1"] < lengths["tree 7"] < lengths["tree 32"]
     assert {cost["name"] for cost in report["costs"]} == {"width 1", "tree 7", "tree 32"}

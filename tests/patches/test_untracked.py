@@ -60,7 +60,7 @@ def test_files_of_other_releases_recipes_are_not_missed(install: mini.Mini) -> N
     shutil.rmtree(install.state)
     assert install.status().whole
     with ready(str(install.site), PYTHON, beside(install)) as found:
-        assert len(found.modules) == 9
+        assert len(found.modules) == len(mini.EDITED)
 
 
 @pytest.mark.parametrize("version", ["0.20.1", "0.24.0", "0.32.0"])
@@ -85,7 +85,7 @@ def test_a_whole_patch_can_be_verified(untracked: mini.Mini) -> None:
     for site in (untracked.site, copied):
         with ready(str(site), PYTHON, beside(untracked)) as found:
             assert found.status.whole
-            assert len(found.modules) == 9
+            assert len(found.modules) == len(mini.EDITED)
 
 
 def test_a_copied_patch_can_be_reverted(install: mini.Mini) -> None:

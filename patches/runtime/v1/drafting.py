@@ -18,7 +18,11 @@ Lists = list[list[int]]
 
 
 def draft(
-    engine: Engine, runner: Any, drafts: torch.Tensor | Lists, capture: Capture
+    engine: Engine,
+    runner: Any,
+    drafts: torch.Tensor | Lists,
+    capture: Capture,
+    ended: Sequence[int] = (),
 ) -> torch.Tensor | Lists:
     """The drafts to schedule in the place of the drafter's own.
 
@@ -27,11 +31,12 @@ def draft(
         runner: vLLM's `GPUModelRunner`.
         drafts: the drafter's chains, [R, D] or a list per request.
         capture: what was seen while it drafted.
+        ended: lines of requests that get no drafts; see `limits`.
     """
     requests = runner.input_batch.req_ids[: len(drafts)]
-    takes = takes_tree(engine, requests)
+    takes = takes_tree(engine, requests, ended)
     if isinstance(drafts, torch.Tensor):
-        return _from_logits(engine, drafts, capture, requests, takes)
+        return _from_logits(engine, drafts, capture, requests, takes, ended)
     return _from_lists(engine, runner, drafts, requests, takes)
 
 
@@ -41,19 +46,23 @@ def _from_logits(
     capture: Capture,
     requests: Sequence[str],
     takes: list[bool],
+    ended: Sequence[int],
 ) -> torch.Tensor | Lists:
     tree = trees_of(engine, chain, capture, requests, takes)
-    if tree is None:
+    if tree is None and not ended:
         return chain
-    if all(takes):
+    if tree is not None and all(takes):
         # What pads a tree is never walked, but it has to be a token of the vocabulary.
         return tree.tokens.clamp(min=0)
     # One copy, because the host waits for it.
     depth = chain.shape[1]
-    both = torch.cat([chain, tree.count[:, None], tree.tokens], dim=1)
+    parts = [chain] if tree is None else [chain, tree.count[:, None], tree.tokens]
+    lines: Lists = torch.cat(parts, dim=1).tolist()
+    for number in ended:
+        lines[number] = []
     return [
-        line[depth + 1 :][: line[depth]] if grown else line[:depth]
-        for line, grown in zip(both.tolist(), takes, strict=True)
+        line[depth + 1 :][: line[depth]] if tree is not None and line and grown else line[:depth]
+        for line, grown in zip(lines, takes, strict=True)
     ]
 
 

@@ -31,7 +31,7 @@ from ..guards import (
 )
 from ..prepare import begin
 from ..refusals import check_config
-from . import width
+from . import limits, width
 from .drafting import draft
 from .draws import targets
 
@@ -87,6 +87,7 @@ def initialize_kv_cache(function: Function, runner: Any, *args: Any, **named: An
         return
     drafter = getattr(runner, "drafter", None)
     check_attached(NEEDED, runner, drafter)
+    limits.lift(engine, runner)
     engine.take_layers(
         runner.kv_cache_config.kv_cache_groups,
         runner.compilation_config.static_forward_context,
@@ -229,22 +230,24 @@ def _propose(
     engine = engine_of(runner)
     if engine is None:
         return function(
-            runner, scheduler_output, sampled_token_ids, sampling_metadata, *hidden, *rest
+            runner, scheduler_output, sampled_token_ids, sampling_metadata, *hidden, *rest, **named
         )
     require_walked(engine)
     require_begun(engine, runner.input_batch.req_ids)
     hidden = _as_chain(engine, *hidden)
     ACTIVE.clear()
     engine.step = None
+    common = named.get("common_attn_metadata", rest[1] if len(rest) > 1 else None)
+    ended = limits.near(engine, runner, scheduler_output, sampled_token_ids, common)
     output = width.for_drafter(scheduler_output, engine.depth)
     capture = ACTIVE.capture = capture_for(engine)
     try:
-        before = (output, sampled_token_ids, sampling_metadata)
-        drafts = function(runner, *before, *hidden, *rest, **named)
+        given = (output, sampled_token_ids, sampling_metadata, *hidden)
+        drafts = function(runner, *given, *rest, **named)
     finally:
         ACTIVE.capture = None
     engine.counters.log_now_and_then()
-    drafts = draft(engine, runner, drafts, capture)
+    drafts = draft(engine, runner, drafts, capture, ended)
     return width.for_scheduler(scheduler_output, drafts, engine.settings.budget)
 
 
