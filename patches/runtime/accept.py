@@ -31,14 +31,15 @@ def accept(
         slots: gives the slot of every token row, by KV cache group: [T] int64.
     """
     _drop_unmasked(engine, step)
-    device = logits.device
     result = walk(
         tokens.to(torch.int32), step.tokens, step.parents, step.count, row_start=step.logits_start
     )
     step.perm, step.accepted, step.bonus = result.perm, result.accepted, result.bonus
-    step.is_walked = torch.zeros_like(step.is_chain)
-    step.is_walked.index_fill_(0, to_device(step.walked, device), True)
-    engine.counters.add(step.parents, step.count, step.perm, step.accepted, step.is_walked)
+    step.is_walked = _marked(step, step.walked)
+    if step.counted:
+        same = len(step.counted) == len(step.walked)
+        counted = step.is_walked if same else _marked(step, step.counted)
+        engine.counters.add(step.parents, step.count, step.perm, step.accepted, counted)
     if step.trees:
         step.logits_order = row_order(
             step.perm, step.count, rows=len(logits), row_start=step.logits_start
@@ -94,8 +95,14 @@ def real_drafts(step: Step) -> tuple[torch.Tensor, torch.Tensor]:
 def _drop_unmasked(engine: Engine, step: Step) -> None:
     """Take back the nodes of trees whose mask some layer did not apply: their root stays right."""
     if step.trees and not engine.expected_layers() <= step.layers_masked:
-        engine.counters.fallbacks.update([NO_MASK] * len(step.trees))
+        engine.count(NO_MASK, (step.batch.requests[request] for request in step.trees))
         step.count.index_fill_(0, to_device(step.trees, step.count.device), 0)
+
+
+def _marked(step: Step, requests: list[int]) -> torch.Tensor:
+    """[R] bool, the requests of these indices."""
+    found = torch.zeros_like(step.is_chain)
+    return found.index_fill_(0, to_device(requests, found.device), True)
 
 
 def _move_rows(engine: Engine, step: Step, slots: Slots) -> None:

@@ -21,6 +21,7 @@ PARTS = ("mask", "positions", "commit")
 # sets that by accident, and a configuration that is copied does not bring it along.
 CONTROL = "without"
 CONTROLS = "DDTREE_CONTROLS"
+# A child of vLLM's logger, so that its handlers and its format apply.
 LOGGER = logging.getLogger("vllm.ddtree_runtime")
 # `MAX_SPEC_LEN` of vllm/v1/sample/rejection_sampler.py.
 MAX_BUDGET = 128

@@ -35,7 +35,9 @@ def takes_tree(engine: Engine, requests: Sequence[str], ended: Container[int] = 
     reasons = [
         ENDED if line in ended else engine.reason(request) for line, request in enumerate(requests)
     ]
-    engine.counters.fallbacks.update(reason for reason in reasons if reason is not None)
+    for request, reason in zip(requests, reasons, strict=True):
+        if reason is not None:
+            engine.count(reason, [request])
     return [reason is None for reason in reasons]
 
 
@@ -57,7 +59,7 @@ def trees_of(
     """
     found = capture.per_position(*chain.shape)
     if found is None:
-        engine.counters.fallbacks.update([NO_LOGITS] * len(chain))
+        engine.count(NO_LOGITS, requests)
         return None
     tree = _tree(engine, chain, found, block=len(capture.calls) == 1)
     drafted = Drafted(tree.tokens, tree.parents, tree.count)

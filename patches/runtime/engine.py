@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .cache import Caches
-from .config import Settings
+from .config import LOGGER, Settings
 from .counters import Counters
 from .eligibility import why_not
 from .pending import Pending
@@ -32,6 +32,7 @@ class Engine:
         step: the step in progress, from the preparation of its inputs to its drafts.
         layers: attention layers of the target by KV cache group; None before the first step.
         changed_slots: of the requests that just came, those that a custom logits processor takes.
+        announced: the log says that there are trees.
         longest: no sequence may be longer, for the drafter either, where the runtime sees to that.
         texts: what is known of a request's text by a drafter that looks for repetitions.
     """
@@ -45,6 +46,7 @@ class Engine:
     step: Step | None = None
     layers: list[dict[str, Any]] | None = None
     changed_slots: set[int] = field(default_factory=set)
+    announced: bool = False
     longest: int = sys.maxsize
     texts: dict[str, Any] = field(default_factory=dict)
     # With the parameters that were judged: another request may come under a name that was used.
@@ -66,6 +68,30 @@ class Engine:
         """Verify a request as a chain, for a reason that its `SamplingParams` do not tell."""
         sampling, known = self._reasons.get(request, (self.sampling_of(request), None))
         self._reasons[request] = (sampling, known or reason)
+
+    def count(self, reason: str, requests: Iterable[str]) -> None:
+        """Count requests that are verified without a tree; vLLM's own, by which it warms up, not.
+
+        Args:
+            reason: why.
+            requests: names.
+        """
+        number = sum(not is_warm_up(request) for request in requests)
+        if number:
+            self.counters.fallbacks[reason] += number
+
+    def announce(self, config: Any, runner: str) -> None:
+        """Say once, in one process of the engine, that there are trees."""
+        if not self.announced and config.parallel_config.rank == 0:
+            LOGGER.info(
+                "ddtree: trees are on: budget %d, shape %s, drafter %s of depth %d, %s runner",
+                self.settings.budget,
+                self.settings.shape,
+                config.speculative_config.method,
+                self.depth,
+                runner,
+            )
+        self.announced = True
 
     def forget(self, finished: Iterable[str]) -> None:
         """Drop what is known of finished requests; their names may come again."""
@@ -103,6 +129,12 @@ class Engine:
     def expected_layers(self) -> set[str]:
         """Names of the target's layers, all of which have to attend with the tree's mask."""
         return {name for group in self.layers or [] for name in group}
+
+
+def is_warm_up(request: str) -> bool:
+    """Whether vLLM made the request itself, to run its kernels once before it serves."""
+    # Names that come from outside have a prefix of vLLM's or a number.
+    return request.startswith("_") and "warmup" in request
 
 
 def engine_of(runner: Any) -> Engine | None:

@@ -6,7 +6,7 @@ import torch
 
 from .active import ACTIVE
 from .batch import Batch
-from .engine import Engine
+from .engine import Engine, is_warm_up
 from .guards import Unhooked, require_walked
 from .kernels.tree.ancestors import ancestors
 from .pending import Drafted
@@ -36,7 +36,7 @@ def begin(engine: Engine, batch: Batch) -> Step | None:
     # Nodes after rows that are no root cannot be masked, nor be read as a chain.
     unread = {position for position in positions if drafts[position]}
     unread -= {positions[number] for number in kept}
-    engine.counters.fallbacks.update([BEFORE_ROOT] * len(unread))
+    engine.count(BEFORE_ROOT, (batch.requests[position] for position in unread))
     engine.step = _step(engine, batch, positions, trees, kept, sorted(unread))
     if engine.step.trees:
         _enter(engine, engine.step)
@@ -105,6 +105,8 @@ def _step(
     if device.type == "cpu":
         chain = seen.is_chain.tolist()
         with_tree = [position for position in with_tree if not chain[position]]
+    # Rows that were drafted; a runner may pad with others.
+    recorded = {positions[number] for number in kept}
     eligible = [
         position
         for position, drafted in enumerate(drafts)
@@ -117,6 +119,11 @@ def _step(
         first_rows=first_rows,
         trees=with_tree,
         walked=eligible,
+        counted=[
+            position
+            for position in eligible
+            if position in recorded and not is_warm_up(batch.requests[position])
+        ],
         token_start=token_start,
         logits_start=to_device(logits_rows, device, torch.int32),
         tokens=tokens,

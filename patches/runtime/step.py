@@ -59,6 +59,7 @@ class Step:
         first_rows: token row of each request's root, on the host.
         trees: requests whose rows are a tree that is no chain, by index.
         walked: requests whose tokens the walk decides, by index.
+        counted: those of them whose rows a drafter drafted, by index.
         token_start: [R] int32, token row of each root.
         logits_start: [R] int32, logits row of each root.
         tokens: [R, N] int32, the drafted tokens.
@@ -86,6 +87,7 @@ class Step:
     first_rows: list[int]
     trees: list[int]
     walked: list[int]
+    counted: list[int]
     token_start: torch.Tensor
     logits_start: torch.Tensor
     tokens: torch.Tensor

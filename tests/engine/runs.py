@@ -95,7 +95,7 @@ def run(python: Path, folder: Path, cases: dict[str, Case], **environment: str) 
 
     Args:
         python: its interpreter, of an environment with a patched vLLM.
-        folder: where the process works; it has to exist.
+        folder: where the process works; it has to exist. What was printed is its `log`.
         cases: `engine` arguments, `passes`, and optionally `oracle` and `counters`.
         environment: further variables.
     """
@@ -117,6 +117,7 @@ def run(python: Path, folder: Path, cases: dict[str, Case], **environment: str) 
         [str(python), str(HERE / "driver.py"), "cases.json", "results.json"],
         cwd=folder, env=variables, capture_output=True, text=True, check=False, timeout=1800,
     )  # fmt: skip
+    (folder / "log").write_text(done.stdout + done.stderr)
     if done.returncode != 0:
         raise RuntimeError(f"the engine ended with {done.returncode}\n{done.stderr[-4000:]}")
     results: dict[str, Any] = json.loads((folder / "results.json").read_text())

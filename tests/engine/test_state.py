@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
+from ddtree.patches.runtime.accept import accept
+from ddtree.patches.runtime.active import ACTIVE
+from ddtree.patches.runtime.batch import Batch
 from ddtree.patches.runtime.capture import Capture
 from ddtree.patches.runtime.config import Settings
-from ddtree.patches.runtime.counters import Counters
+from ddtree.patches.runtime.counters import LOG_EVERY_SECONDS, Counters
 from ddtree.patches.runtime.eligibility import REASONS, why_not
-from ddtree.patches.runtime.engine import Engine
+from ddtree.patches.runtime.engine import Engine, is_warm_up
 from ddtree.patches.runtime.hooks import HANDLERS, hook
 from ddtree.patches.runtime.pending import Drafted, Pending
+from ddtree.patches.runtime.prepare import begin
 from ddtree.patches.runtime.transfer import Arriving
 from ddtree.patches.runtime.v1.drafting import _first_branch, _given
 from ddtree.patches.runtime.v1.ngram import merged
 from ddtree.patches.runtime.v1.occurrences import Occurrences
+from ddtree.patches.runtime.v2.drafting import drafts_of
+from tests.patches import releases
 
 
 def drafted(first: int, requests: int = 2) -> Drafted:
@@ -88,6 +96,100 @@ def test_counts_are_logged_now_and_then(
         assert len(caplog.messages) == 1
 
 
+def test_the_log_says_what_to_compare(caplog: pytest.LogCaptureFixture) -> None:
+    """vLLM's own rate of acceptance is one of nodes, which is no chain's."""
+    counters = Counters(torch.device("cpu"))
+    counters.steps, counters._logged_at = 1, -LOG_EVERY_SECONDS
+    with caplog.at_level("INFO", logger="vllm.ddtree_runtime"):
+        counters.log_now_and_then()
+    (line,) = caplog.messages
+    assert "vLLM's mean acceptance length; vLLM's draft acceptance rate takes every node" in line
+
+
+def test_the_start_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    """By one of several workers, although caches are allocated twice."""
+    config = SimpleNamespace(
+        parallel_config=SimpleNamespace(rank=0), speculative_config=SimpleNamespace(method="mtp")
+    )
+    with caplog.at_level("INFO", logger="vllm.ddtree_runtime"):
+        for rank in (0, 1):
+            made = engine()
+            config.parallel_config.rank = rank
+            made.announce(config, "V2")
+            made.announce(config, "V2")
+    assert caplog.messages == [
+        "ddtree: trees are on: budget 8, shape auto, drafter mtp of depth 3, V2 runner"
+    ]
+
+
+def engine() -> Engine:
+    """An engine of budget 8 and depth 3 that knows no request."""
+    return Engine(Settings(8), 3, Counters(torch.device("cpu")), lambda _: None)
+
+
+def batch(names: list[str], drafts: list[int]) -> Batch:
+    """A step in which every request has its root and so many drafts."""
+    rows = [drafted + 1 for drafted in drafts]
+    numbers = torch.arange(sum(rows), dtype=torch.int32)
+    return Batch(names, drafts, rows, numbers, numbers.long())
+
+
+def test_rows_that_nobody_drafted_are_not_counted() -> None:
+    """A runner's padding, and what vLLM warms up with; both are verified like others."""
+    made = engine()
+    made.layers = []
+    names = ["a", "b", "_warmup_0_"]
+    for name in names:
+        made._reasons[name] = (None, None)
+    tokens = torch.tensor([[1, 2], [7, 8]], dtype=torch.int32)
+    parents = torch.tensor([[0, 0], [0, 0]], dtype=torch.int32)
+    both = Drafted(tokens, parents, torch.tensor([2, 2], dtype=torch.int32))
+    made.pending.record(both, ["a", "_warmup_0_"])
+    step = begin(made, batch(names, [2, 2, 2]))
+    assert step is not None
+    # Of "b", nothing was recorded.
+    assert (step.walked, step.counted) == ([0, 1, 2], [0])
+    rows = torch.nn.functional.one_hot(torch.tensor([2, 0, 0, 4, 5, 0, 7, 0, 0]), 9).float()
+    accept(made, step, rows, rows.argmax(-1), lambda _: torch.arange(9))
+    found = made.counters.read()
+    assert (found["requests"], found["rows"], found["accepted"]) == (1, 2, 1)
+    made.count("a reason", names)
+    assert made.counters.fallbacks == {"a reason": 2}
+    made.count("another", ["_warmup_0_"])
+    assert set(made.counters.fallbacks) == {"a reason"}
+    ACTIVE.clear()
+
+
+@pytest.mark.parametrize("version", releases.VERSIONS)
+def test_requests_that_vllm_warms_up_with_are_known(version: str) -> None:
+    """By the names that the release gives them, wherever it makes some."""
+    source = (releases.tree(version) / "vllm/v1/worker/gpu/warmup.py").read_text()
+    names = re.findall(r'f"(_[a-z]*_?\{[a-z_]+\}_[a-z]*_?)"|req_id_prefix: str = "(_\w+)"', source)
+    found = ["".join(pair).replace("{i}", "0") for pair in names]
+    prefixes = [name for name in found if "{" not in name]
+    assert prefixes
+    assert all(is_warm_up(f"{name}_decode_") for name in prefixes)
+
+
+@pytest.mark.parametrize("name", ["0", "chatcmpl-_warmup_0_", "cmpl-warmup", "_mine", "warmup_"])
+def test_requests_of_others_are_none_of_these(name: str) -> None:
+    """Whatever a client calls its own."""
+    assert not is_warm_up(name)
+
+
+def test_a_v2_chain_without_candidates_is_as_long_as_it_was_drafted() -> None:
+    """What pads it to the budget's width is not walked."""
+    made = engine()
+    made._reasons = {"a": (None, None), "b": (None, "min_tokens")}
+    chain = torch.tensor([[5, 6, 7], [1, 2, 3]])
+    drafts = drafts_of(made, chain, Capture(4, 1.0), ["a", "b"])
+    assert drafts.tolist() == [[5, 6, 7, 0, 0, 0, 0, 0], [1, 2, 3, 0, 0, 0, 0, 0]]
+    ids = torch.tensor([0, *drafts[0].tolist(), 0, *drafts[1].tolist()], dtype=torch.int32)
+    step = begin(made, dataclasses.replace(batch(["a", "b"], [8, 8]), input_ids=ids))
+    assert step is not None
+    assert (step.count.tolist(), step.counted, step.trees) == ([3, 8], [0], [])
+
+
 def test_candidates_of_one_call_and_of_several_are_alike() -> None:
     """A block drafter samples all positions at once, an autoregressive one position by position."""
     torch.manual_seed(0)
@@ -144,7 +246,7 @@ def test_reasons_for_a_chain() -> None:
 def test_reasons_of_finished_requests_are_forgotten() -> None:
     """Also where nobody tells of the end; a name that comes again is judged again."""
     requests = {"a": sampling(min_tokens=3), "b": sampling()}
-    made = Engine(Settings(8), 3, Counters(torch.device("cpu")), requests.__getitem__)
+    made = dataclasses.replace(engine(), sampling_of=requests.__getitem__)
     assert [made.reason(request) for request in "ab"] == ["min_tokens", None]
     requests["a"], requests["b"] = requests["b"], requests["a"]
     assert [made.reason(request) for request in "ab"] == [None, "min_tokens"]

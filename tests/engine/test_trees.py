@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -125,15 +126,26 @@ def test_logprobs_are_those_of_the_accepted_path(run: Run) -> None:
             )
 
 
-def test_a_process_of_its_own(run: Run) -> None:
-    """The engine core and its worker run in processes of their own; counters are asked of them."""
+def test_a_process_of_its_own(run: Run, python: Path, tmp_path: Path) -> None:
+    """The engine core and its worker run in processes of their own; counters are asked of them.
+
+    The log says once that there are trees.
+    """
     few = PROMPTS[:3]
     plain = {"engine": runs.engine(), "passes": [runs.greedy(few, 60)]}
     tree = with_oracle(12, runs.greedy(few, 60))
-    results = run(
+    del run
+    results = runs.run(
+        python,
+        tmp_path,
         {"plain": plain, "tree": tree},
         VLLM_ENABLE_V1_MULTIPROCESSING="1",
         VLLM_ALLOW_INSECURE_SERIALIZATION="1",
     )
     assert results["tree"]["passes"] == results["plain"]["passes"]
     assert results["tree"]["counters"]["branches"] > 10
+    said = [line for line in (tmp_path / "log").read_text().splitlines() if "ddtree:" in line]
+    drafter = "drafter custom_class of depth 12, V1 runner"
+    assert [line.partition("ddtree: ")[2] for line in said] == [
+        f"trees are on: budget 12, shape auto, {drafter}"
+    ]

@@ -322,6 +322,14 @@ def test_few_blocks_and_the_longest_text(run_v2: Run, known: list[list[int]]) ->
     assert min(map(len, runs.tokens(results["plain"]["passes"][0]))) < TOKENS
 
 
+def test_what_vllm_warms_up_with_is_not_counted(run_v2: Run) -> None:
+    """Neither the rows of its own requests, nor why these take no tree."""
+    result = run_v2({"tree": case(**runs.dflash(), **runs.trees(16))})["tree"]
+    counters = result["counters"]
+    assert counters["fallbacks"] == {}
+    assert {counters[name] for name in ("steps", "requests", "rows", "accepted")} == {0}
+
+
 def test_ngram_is_refused(run_v2: Run) -> None:
     """It drafts without a model on this runner; the start says so, and which runner helps."""
     drafter = {"method": "ngram", "num_speculative_tokens": 4, "prompt_lookup_max": 3}

@@ -80,7 +80,7 @@ def _from_lists(
     budget = engine.settings.budget
     nodes = [list(tokens[:budget]) for tokens in nodes]
     lines = zip(nodes, parents, takes, strict=True)
-    grows = [bool(tokens) and above is not None and tree for tokens, above, tree in lines]
+    grows = [bool(tokens) and tree for tokens, _, tree in lines]
     if any(grows):
         drafted = _packed(nodes, parents, grows, budget, runner.device)
         names = zip(requests, grows, strict=True)
@@ -128,7 +128,9 @@ def _packed(
     lines = list(zip(nodes, parents, grows, strict=True))
     tokens = [line + [-1] * (width - len(line)) for line, _, _ in lines]
     above = [
-        list(up or [])[: len(line)] + [0] * (width - len(line)) if grown else [0] * width
+        list(range(len(line)) if up is None else up)[: len(line)] + [0] * (width - len(line))
+        if grown
+        else [0] * width
         for line, up, grown in lines
     ]
     counts = [len(line) if grown else 0 for line, _, grown in lines]

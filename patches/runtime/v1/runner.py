@@ -93,7 +93,7 @@ def initialize_kv_cache(function: Function, runner: Any, *args: Any, **named: An
         runner.compilation_config.static_forward_context,
         set(getattr(drafter, "_draft_attn_layer_names", None) or ()),
     )
-    return result
+    engine.announce(runner.vllm_config, "V1")
 
 
 def prepare_inputs(function: Function, runner: Any, *args: Any, **named: Any) -> Any:

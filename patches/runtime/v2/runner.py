@@ -95,6 +95,7 @@ def initialize_kv_cache(function: Function, runner: Any, *args: Any, **named: An
     )
     sampler = runner.rejection_sampler
     check_sampler(sampler)
+    engine.announce(runner.vllm_config, "V2")
     setattr(sampler, ATTRIBUTE, engine)
     processors.watch(sampler.sampler, engine.changed_slots)
     shorten(engine, runner.draft_tokens_handler)
