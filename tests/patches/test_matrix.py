@@ -17,6 +17,7 @@ from ddtree.analyzers.errors import ConflictError
 from ddtree.cli.render.patch import plain
 from ddtree.patches import marks, perform
 from ddtree.patches.errors import AnchorError
+from ddtree.patches.known_forms import FORMS
 from ddtree.patches.perform import Options
 from ddtree.patches.plan import Plan
 from ddtree.patches.recipe import Recipe
@@ -173,6 +174,21 @@ def test_a_proof_s_test_names_its_drafters_and_its_runner(proof: Proof) -> None:
 def test_a_proof_of_an_old_release_names_what_is_run_there(proof: Proof) -> None:
     for release in proof.releases:
         assert set(proof.drafters) <= set(test_old_releases.DRAFTERS[release]), release
+
+
+@pytest.mark.parametrize("version", releases.VERSIONS)
+def test_every_form_of_a_hooked_function_is_known(version: str) -> None:
+    forms = matrix.hooked_forms(version, releases.tree(version))
+    assert {hook for hook, form in forms.items() if form not in FORMS[hook]} == set(), "make matrix"
+
+
+def test_nothing_else_is_known() -> None:
+    """And what `make matrix` would write is what is there."""
+    forms: dict[str, set[str]] = {}
+    for version in releases.VERSIONS:
+        for hook, form in matrix.hooked_forms(version, releases.tree(version)).items():
+            forms.setdefault(hook, set()).add(form)
+    assert matrix.known(forms) == matrix.KNOWN.read_text("utf-8")
 
 
 def test_a_release_before_the_ranges_is_refused(tmp_path: Path) -> None:
