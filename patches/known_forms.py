@@ -7,9 +7,9 @@ from __future__ import annotations
 
 _LINES = """\
 attention.forward 6ccc85b077f7 709d00c9b453
-config.made 00f1d8d0fc6d 01f9a1819b75 13b864432d6f 1c3b97b99a94 5b17731b5fa8
-config.made 67d5e4156a3b 6c0dc03fdd07 782fead3df85 7cb80651bd1d 8ec8ef0678f8
-config.made a6afed0f9b86 c709ae52cb05 e9b931ed1bdb eceae2800ace
+config.create_engine_config 13c493e236bc 20ec4fb32481 47038963b14d 5e7a81656ad3 711c2886601b
+config.create_engine_config 9c5a3118be4f ad7a27796926 b4748383561c b6ccce9e8c51 c76f3ef87e1f
+config.create_engine_config c7e955d5d78c edcadc3d5a7a fe1c5ee2d9b9
 config.num_speculative_tokens 31345a9f93c8 a25a5dc4d5f5
 v1.draft_logits 497c4098cefa a23899f05f73
 v1.expand_batch_to_tokens 32241a2d808c c1ed72c65a78

@@ -43,7 +43,7 @@ def _hooked(site: str, hooks: list[str]) -> str:
     for name in hooks:
         if not callable(runtime.hook(name)(lambda *_, **__: None)):
             return f"the hook {name} is nothing that can be called"
-    unknown = getattr(getattr(runtime, "budget", None), "UNKNOWN", ())
+    unknown = getattr(runtime, "UNKNOWN", ())
     if unknown:
         return f"the runtime has no hook {', '.join(unknown)}"
     return ""

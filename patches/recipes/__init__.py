@@ -5,7 +5,6 @@ from __future__ import annotations
 from ..recipe import Anchor
 
 SHARED = (
-    Anchor("vllm/config/vllm.py", "VllmConfig.__post_init__", "config.made", ("self",)),
     Anchor(
         "vllm/engine/arg_utils.py",
         "EngineArgs.create_engine_config",

@@ -1,34 +1,15 @@
-"""What travels into an installed vLLM: trees are drafted, masked, walked and committed by this.
+"""Tree verification inside a running vLLM; copied beside it as a package of its own.
 
-It is imported whole or not at all: a file that is not as it was put here would do half of its work,
-with trees and without, so the import fails then, and the hooks in vLLM stay stock.
+It is loaded whole or not at all: a file that is not as it was put here could do half of its work,
+with trees and without. The hooks in vLLM do nothing then, and refuse trees.
 """
 
 from __future__ import annotations
 
-import base64
-import csv
-import hashlib
 import pathlib
 
+from .files import damaged
 
-def _refuse_damage(package: pathlib.Path) -> None:
-    """Compare the files of the package with the RECORD beside it; where there is none, do nothing.
-
-    Raises:
-        ImportError: a file is gone or another one.
-        OSError: a file cannot be read.
-    """
-    records = sorted(package.parent.glob(f"{package.name}-*.dist-info/RECORD"))
-    for record in records[:1]:
-        with record.open(newline="", encoding="utf-8") as lines:
-            for path, digest, _ in csv.reader(lines):
-                # The package's own files; of the metadata, nothing runs.
-                if path.startswith(f"{package.name}/"):
-                    data = (package.parent / path).read_bytes()
-                    found = base64.urlsafe_b64encode(hashlib.sha256(data).digest())
-                    if digest != f"sha256={found.rstrip(b'=').decode()}":
-                        raise ImportError(f"{path} is not as it was put here")
-
-
-_refuse_damage(pathlib.Path(__file__).parent)
+_wrong = damaged(pathlib.Path(__file__).parent)
+if _wrong:
+    raise ImportError(f"not as it was put here: {', '.join(_wrong)}")

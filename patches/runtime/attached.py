@@ -44,6 +44,8 @@ class Place:
 
 
 PLACES: dict[str, Place] = {}
+# Names of hooks in vLLM's files that this runtime has no handler for.
+UNKNOWN: list[str] = []
 
 
 def note(name: str, function: Callable[..., Any], hooked: Callable[..., Any]) -> None:
@@ -62,6 +64,11 @@ def check_attached(needed: Iterable[str] = (), *objects: object) -> None:
     Raises:
         Refused: a hook is not there, or something that cannot call it is in its place.
     """
+    if UNKNOWN:
+        raise Refused(
+            f"the patch has hooks that its runtime does not know: {', '.join(UNKNOWN)}",
+            "run `ddtree patch --revert` on this environment, then `ddtree patch --apply`",
+        )
     for name in needed:
         if name not in PLACES:
             raise Refused(f"nothing is hooked in as {name}", "run `ddtree patch --status`")

@@ -110,6 +110,16 @@ def settings_of(additional_config: object) -> Settings | None:
     return Settings(**given)
 
 
+def settings_for(owner: object) -> Settings | None:
+    """The settings in the `vllm_config` of a runner or a scheduler, or None where there are none.
+
+    Raises:
+        SettingsError: as `settings_of`.
+    """
+    config = getattr(owner, "vllm_config", None)
+    return settings_of(getattr(config, "additional_config", None))
+
+
 def _unknown(names: list[str], known: list[str]) -> str:
     """Which settings there are none of, and which were probably meant."""
     meant = [

@@ -43,13 +43,14 @@ def guard(engine: Engine, runner: Any) -> None:
     ACTIVE.clear()
 
 
-def refuse_unless_off(config: Any) -> None:
+def refuse_unless_off(runner: Any) -> None:
     """Make sure that a runner without the runtime's state is one without trees.
 
     Raises:
         Refused: it is not.
     """
-    given = config.additional_config
+    config = getattr(runner, "vllm_config", None)
+    given = getattr(config, "additional_config", None)
     if isinstance(given, Mapping) and KEY in given:
         raise Refused(
             "trees are configured, and the model runner was made without them",

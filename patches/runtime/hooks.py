@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from . import attention, budget, start
-from .attached import note
+from .attached import UNKNOWN, note
 from .v1 import runner as v1
 from .v1 import width
 from .v2 import runner as v2
@@ -60,10 +60,9 @@ def hook(name: str) -> Callable[[Function], Function]:
     stock, and refuses to start if trees are configured.
     """
     if name not in HANDLERS:
-        budget.UNKNOWN.append(name)
-    # What takes a `VllmConfig` can still say so.
-    other: Handler = budget.made if name.startswith("config.") else budget.misfit
-    handler = HANDLERS.get(name, other)
+        UNKNOWN.append(name)
+        return lambda function: function
+    handler = HANDLERS[name]
 
     def decorate(function: Function) -> Function:
         @functools.wraps(function)

@@ -5,17 +5,15 @@ A worker would find the same, minutes later and in the middle of other processes
 
 from __future__ import annotations
 
-import base64
-import csv
-import hashlib
 import pathlib
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
 from .attached import check_attached
 from .config import SettingsError, settings_of
+from .files import damaged
 from .refusals import Refused, check_config
 
 PACKAGE = pathlib.Path(__file__).parent
@@ -54,30 +52,12 @@ def check_files(package: pathlib.Path) -> None:
     Raises:
         Refused: one of them is not as it was written.
     """
-    changed = [
-        name for name, digest in _recorded(package) if _digest(package.parent / name) != digest
-    ]
+    changed = damaged(package)
     if changed:
         raise Refused(
             f"the runtime is damaged: {', '.join(changed)}",
             "run `ddtree patch --revert` on this environment, then `ddtree patch --apply`",
         )
-
-
-def _recorded(package: pathlib.Path) -> Iterator[tuple[str, str]]:
-    """The package's files and their digests; none where nothing says what belongs to it."""
-    for record in package.parent.glob(f"{package.name}-*.dist-info/RECORD"):
-        for name, digest, *_ in csv.reader(record.read_text().splitlines()):
-            if name.startswith(f"{package.name}/") and digest:
-                yield name, digest.partition("=")[2]
-
-
-def _digest(file: pathlib.Path) -> str | None:
-    try:
-        digest = hashlib.sha256(file.read_bytes()).digest()
-    except OSError:
-        return None
-    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
 
 def _say_it_once() -> None:

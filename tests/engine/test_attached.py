@@ -169,8 +169,13 @@ def test_no_output_leaves_a_step_that_was_not_walked(vllm: Any) -> None:
         vllm.rejection_sample(3, [1])
 
 
+def configured(given: dict[str, Any]) -> SimpleNamespace:
+    """A runner with this `additional_config`."""
+    return SimpleNamespace(vllm_config=SimpleNamespace(additional_config=given))
+
+
 def test_a_runner_that_was_made_without_trees() -> None:
     """Configured, and whatever made the runner did not come by the hook."""
-    guards.refuse_unless_off(SimpleNamespace(additional_config={"other": 1}))
+    guards.refuse_unless_off(configured({"other": 1}))
     with pytest.raises(Refused, match="the model runner was made without them"):
-        guards.refuse_unless_off(SimpleNamespace(additional_config={"ddtree": {"budget": 8}}))
+        guards.refuse_unless_off(configured({"ddtree": {"budget": 8}}))

@@ -146,9 +146,6 @@ def rejection_sample(
 class VllmConfig:
     speculative = copy.copy(3)
 
-    def __post_init__(self):
-        self.additional_config = {}
-
     @property
     def num_speculative_tokens(self) -> int:
         """How many."""

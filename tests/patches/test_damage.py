@@ -50,17 +50,19 @@ import importlib, sys
 for name in {[dotted_name(file) for file in mini.EDITED]!r}:
     importlib.import_module(name)
 from vllm.config.vllm import VllmConfig
+from vllm.engine.arg_utils import EngineArgs
 from vllm.v1.worker.gpu_model_runner import GPUModelRunner
-config = VllmConfig()
+config, arguments = VllmConfig(), EngineArgs()
 config.additional_config = {{}}
 assert config.num_speculative_tokens == 3
+assert arguments.create_engine_config(headless=True) is arguments
 assert VllmConfig.num_speculative_tokens.__doc__ == "How many."
 assert GPUModelRunner(config)._sample(spec_decode_metadata=1, logits=2) == 2
 for given in (dict(ddtree=dict(budget=3)), dict(other=1, ddtree=None)):
-    for use in (VllmConfig.__post_init__, VllmConfig.num_speculative_tokens.fget):
-        config.additional_config = given
+    config.additional_config = arguments.additional_config = given
+    for use in (arguments.create_engine_config, lambda: config.num_speculative_tokens):
         try:
-            use(config)
+            use()
         except RuntimeError as error:
             print(error)
         else:

@@ -237,7 +237,7 @@ def test_foreign_edits_are_named_and_not_overwritten(install: mini.Mini) -> None
 
     assert install.status().foreign == (mini.CONFIG,)
     # No release has such functions; test_local_edits.py has the edits that leave them alone.
-    mini.refused(install, r"vllm/config/vllm\.py: somebody else changed VllmConfig\.__post_init__")
+    mini.refused(install, r"vllm/config/vllm\.py: somebody else changed VllmConfig\.num_")
 
 
 def test_foreign_edits_elsewhere_are_named_and_left_alone(install: mini.Mini) -> None:

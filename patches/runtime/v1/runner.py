@@ -83,8 +83,8 @@ def initialize_kv_cache(function: Function, runner: Any, *args: Any, **named: An
     result = function(runner, *args, **named)
     engine = engine_of(runner)
     if engine is None:
-        refuse_unless_off(runner.vllm_config)
-        return
+        refuse_unless_off(runner)
+        return result
     drafter = getattr(runner, "drafter", None)
     check_attached(NEEDED, runner, drafter)
     limits.lift(engine, runner)
@@ -94,6 +94,7 @@ def initialize_kv_cache(function: Function, runner: Any, *args: Any, **named: An
         set(getattr(drafter, "_draft_attn_layer_names", None) or ()),
     )
     engine.announce(runner.vllm_config, "V1")
+    return result
 
 
 def prepare_inputs(function: Function, runner: Any, *args: Any, **named: Any) -> Any:
@@ -162,7 +163,7 @@ def rejection_sample(function: Function, *args: Any, **named: Any) -> Any:
     """
     step = decided()
     if step is None or step.is_walked is None:
-        return function(draft_token_ids, num_draft_tokens, *rest, **named)
+        return function(*args, **named)
     step.judged = len(step.drafts)
     tokens, _ = path_tokens(step)
     # Where the walk has decided every request, vLLM's own decision would be thrown away.
@@ -225,16 +226,9 @@ def _propose(
     *rest: Any,
     **named: Any,
 ) -> Any:
-    """Around drafting: the drafter sees the accepted path as a chain; its drafts become trees."""
-    hidden = (hidden_states, sample_hidden_states, aux_hidden_states)
-    engine = engine_of(runner)
-    if engine is None:
-        return function(
-            runner, scheduler_output, sampled_token_ids, sampling_metadata, *hidden, *rest, **named
-        )
     require_walked(engine)
     require_begun(engine, runner.input_batch.req_ids)
-    hidden = _as_chain(engine, *hidden)
+    hidden = _as_chain(engine, hidden_states, sample_hidden_states, aux_hidden_states)
     ACTIVE.clear()
     engine.step = None
     common = named.get("common_attn_metadata", rest[1] if len(rest) > 1 else None)

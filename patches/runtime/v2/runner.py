@@ -85,8 +85,8 @@ def initialize_kv_cache(function: Function, runner: Any, *args: Any, **named: An
     result = function(runner, *args, **named)
     engine = engine_of(runner)
     if engine is None:
-        refuse_unless_off(runner.vllm_config)
-        return
+        refuse_unless_off(runner)
+        return result
     check_attached(NEEDED, runner, runner.speculator, runner.rejection_sampler)
     engine.take_layers(
         runner.kv_cache_config.kv_cache_groups,
@@ -176,7 +176,7 @@ def _sample(
         require_begun(engine, input_batch.req_ids)
     ACTIVE.depth = engine.depth
     try:
-        output = function(sampler, logits, input_batch, *rest)
+        output = function(sampler, logits, input_batch, *rest, **named)
     finally:
         ACTIVE.decided = ACTIVE.depth = None
     if step is not None:

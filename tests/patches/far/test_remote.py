@@ -74,7 +74,7 @@ def test_apply_and_revert(far: Box) -> None:
     assert isinstance(again, Status)
     back = remote.revert(far.far, far.options)
     assert isinstance(back, Reverted)
-    assert back.sentence == "10 files are as they were before, byte for byte."
+    assert back.sentence.startswith("10 files are as they were before, byte for byte.")
     assert far.snapshot() == before
     assert far.status().state == State.STOCK
     nothing = remote.revert(far.far, far.options)
