@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..analyzers.errors import UsageError
+from ..patches.way import Way
 from .host import PythonOption
 from .options import (
     REMOTE_HELP,
@@ -55,6 +56,15 @@ BundleOption = Annotated[
         help="Write a folder that patches such an install without ddtree, in an image build.",
     ),
 ]
+AsOption = Annotated[
+    Way | None,
+    typer.Option(
+        "--as",
+        help="How the hooks get into vLLM: by edits of its files (usual), or by a plug-in that "
+        "assigns them whenever vLLM starts and changes no file of it.",
+        show_default=False,
+    ),
+]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 ForceOption = Annotated[
     bool,
@@ -94,6 +104,7 @@ def patch(
     status: StatusOption = False,
     bundle: BundleOption = None,
     plan: PlanIdOption = None,
+    as_: AsOption = None,
     yes: YesOption = False,
     force: ForceOption = False,
     allow_local_edits: LocalEditsOption = False,
@@ -115,11 +126,11 @@ def patch(
 
     flags = {"apply": apply, "revert": revert, "status": status, "bundle": bundle is not None}
     chosen = _chosen([name for name, given in flags.items() if given])
-    _refuse_vain(chosen, plan=plan, check_imports=check_imports)
+    _refuse_vain(chosen, plan=plan, check_imports=check_imports, way=as_)
     ask = chosen in ("apply", "revert") and not yes
     far = far_of(target, python, transport, accept_new, sudo, timeout, ssh_config)
     which = _named(target, python) if far is None else far.words
-    agree = _asking(chosen, format_, which) if ask else _agreed
+    agree = _asking(chosen, format_, (*which, *(as_.options if as_ else ()))) if ask else _agreed
     options = Options(
         target,
         python,
@@ -128,6 +139,7 @@ def patch(
         imports=check_imports,
         plan_id=plan,
         agree=agree,
+        way=as_,
     )
     outcome = _run(chosen, options, bundle) if far is None else _sent(chosen, far, options, bundle)
     emit(render(outcome, format_))
@@ -144,7 +156,13 @@ def _chosen(given: list[str]) -> str:
     return given[0] if given else "plan"
 
 
-def _refuse_vain(chosen: str, *, plan: str | None, check_imports: bool) -> None:
+def _refuse_vain(chosen: str, *, plan: str | None, check_imports: bool, way: Way | None) -> None:
+    if way is not None and chosen in ("revert", "status"):
+        raise UsageError(
+            f"--as {way} is given with --{chosen}, which finds out how the install is patched",
+            expected="--as with a plan, --apply or --bundle",
+            hint="ddtree patch --help",
+        )
     if plan is not None and chosen not in ("apply", "bundle"):
         raise UsageError(
             f"--plan {plan} is given, and nothing to do with it",

@@ -17,7 +17,7 @@ from . import disk, hints, journal
 from .bytecode import compiled
 from .check import check, refuse_broken
 from .disk import Attributes
-from .distribution import TOPS
+from .distribution import tops
 from .errors import RecoveryPending, RolledBack
 from .journal import Journal, Phase
 from .leftovers import leftovers, sweep
@@ -94,13 +94,13 @@ def refuse_stale(plan: Plan, place: Place) -> None:
     Raises:
         ConflictError: a file changed since the plan was made.
     """
-    for item in plan.edits:
-        path = place.real(item.file)
-        if not path.is_file() or path.read_bytes() != item.old:
+    for file, data in plan.sources.items():
+        path = place.real(file)
+        if not path.is_file() or path.read_bytes() != data:
             raise ConflictError(
-                f"{item.file} changed since plan {plan.id} was made",
+                f"{file} changed since plan {plan.id} was made",
                 expected="the bytes that the plan is about",
-                hint=hints.patch(plan.target),
+                hint=hints.patch(plan.target, *plan.options),
             )
 
 
@@ -180,7 +180,7 @@ def _activate(plan: Plan, draft: Journal, place: Place) -> None:
         disk.rename(draft.scratch(path), path)
         for old in compiled(place, item.file):
             disk.remove(old)
-    for top in TOPS:
+    for top in tops(plan.installed):
         disk.rename(draft.staging(place) / top, place.site / top)
     disk.remove(draft.staging(place))
 

@@ -27,7 +27,11 @@ from .recipe import recipe_names
 # The same modules run where an install is patched from elsewhere.
 _PROGRAM = Program(
     "patches.offline",
-    (*(f"patches.recipes.{name}" for name in recipe_names()), "analyzers.remote.far.loader"),
+    (
+        *(f"patches.recipes.{name}" for name in recipe_names()),
+        "patches.plugin.assign",
+        "analyzers.remote.far.loader",
+    ),
     (3, 10),
 )
 _SCRIPT = '''\
@@ -125,6 +129,7 @@ def _facts(plan: Plan, files: Mapping[str, bytes]) -> dict[str, object]:
         "recipe": plan.recipe.name,
         "edits": plan.hashes,
         "beside": plan.beside,
+        "reads": {file: sha256(data) for file, data in plan.read.items()},
         "local_edits": list(plan.local_edits),
         "files": {path: sha256(data) for path, data in files.items()},
     }

@@ -10,11 +10,13 @@ from pathlib import Path
 from ..analyzers.errors import ConflictError
 from ..analyzers.install.names import dotted_name
 from . import hints, probe
+from .distribution import POINT
 from .journal import Journal
 from .marks import confine
 from .place import Place
 from .plan import Plan
 from .undo import runtime_changes
+from .way import Way
 
 _TIMEOUT = 120
 # vLLM itself, torch and all that they pull in, from a cold disk.
@@ -43,8 +45,9 @@ def check(plan: Plan, journal: Journal, place: Place, *, imports: bool = False) 
         return ("No interpreter belongs to this folder, so nothing was imported in it.",)
     wanted = {
         "files": [str(place.real(item.file)) for item in plan.edits],
-        "hooks": [hook for item in plan.edits for hook in item.hooks],
+        "hooks": [anchor.hook for anchor in plan.recipe.anchors],
         "modules": _modules(plan) if imports else [],
+        "points": [POINT] if plan.way == Way.PLUGIN else [],
     }
     return _asked(place.python, place, wanted)
 
@@ -62,7 +65,8 @@ def refuse_broken(plan: Plan, place: Place) -> None:
             hint=hints.patch(plan.target, "--apply"),
         )
     try:
-        notes = _asked(place.python, place, {"files": [], "hooks": [], "modules": _modules(plan)})
+        wanted = {"files": [], "hooks": [], "modules": _modules(plan), "points": []}
+        notes = _asked(place.python, place, wanted)
     except ConflictError as error:
         raise _broken(plan, error.found) from error
     if notes:
@@ -70,7 +74,7 @@ def refuse_broken(plan: Plan, place: Place) -> None:
 
 
 def _modules(plan: Plan) -> list[str]:
-    return [dotted_name(item.file) for item in plan.edits]
+    return [dotted_name(file) for file in plan.recipe.by_file()]
 
 
 def _asked(python: Path, place: Place, wanted: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
@@ -97,7 +101,7 @@ def _asked(python: Path, place: Place, wanted: Mapping[str, Sequence[str]]) -> t
         raise _wrong(f"in {python}: {answer['failed']}", place)
     if answer["missing"]:
         return (f"{python} has no {answer['missing']}, so the runtime was not imported.",)
-    return ()
+    return (answer["note"],) if answer.get("note") else ()
 
 
 def _probe() -> str:

@@ -1,29 +1,43 @@
 """The runtime as a distribution of its own, ready to lie beside vLLM.
 
 It has a package `ddtree_runtime` and a `*.dist-info` whose RECORD lists every file, so that pip
-lists it, checks it and removes it like any other.
+lists it, checks it and removes it like any other. Where no file of vLLM is edited, there is also a
+package `ddtree_plugin`, which an entry point has vLLM load.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping
+import importlib.util
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from .. import __version__
 from ..analyzers.errors import DdtreeError
+from . import plugin
+from .way import Way
 
 PACKAGE = "ddtree_runtime"
+PLUGIN = "ddtree_plugin"
 DIST_INFO = f"{PACKAGE}-{__version__}.dist-info"
-# What a complete install consists of, in the order in which it may appear: imports find nothing
-# until the package itself is there.
-TOPS = (DIST_INFO, PACKAGE)
+# Made for one install: what is hooked in it, and how that looked.
+HOOKED = f"{PLUGIN}/hooked.py"
+# Read by the environment's interpreter whenever it starts.
+START = f"{PLUGIN}.pth"
 
 _HERE = Path(__file__).resolve().parent
 RUNTIME = _HERE / "runtime"
 KERNELS = _HERE.parent / "kernels"
 
+# What vLLM loads: the entry point's value.
+POINT = f"{PLUGIN}:register"
+_ENTRY_POINTS = f"[vllm.general_plugins]\n{plugin.NAME} = {POINT}\n"
+# A line that begins so is run. Without the package, as after half a removal, it does nothing.
+_LINE = (
+    f"import sys; exec('try:\\n from {PLUGIN} import watch\\nexcept ImportError:\\n watch = int\\n"
+    "watch()')\n"
+)
 _METADATA = f"""\
 Metadata-Version: 2.1
 Name: ddtree-runtime
@@ -62,6 +76,51 @@ def distribution(runtime: Path = RUNTIME, kernels: Path = KERNELS) -> dict[str, 
     }
     files[f"{DIST_INFO}/RECORD"] = _record(files)
     return dict(sorted(files.items()))
+
+
+def way_of(installed: Iterable[str]) -> Way:
+    """The way in which a patch was made, by the paths of what was laid beside vLLM."""
+    return Way.PLUGIN if any(path.startswith(f"{PLUGIN}/") for path in installed) else Way.EDITS
+
+
+def tops(installed: Iterable[str]) -> tuple[str, ...]:
+    """What is laid beside vLLM, in the order in which it may appear.
+
+    The last one brings it to life. An edit's hooks find nothing until the package itself is there;
+    a plug-in is found by its metadata.
+    """
+    found = {path.partition("/")[0] for path in installed}
+    order = (PACKAGE, PLUGIN, START) if way_of(installed) == Way.PLUGIN else ()
+    return (*order, *sorted(found - {*order, PACKAGE}), *(() if order else (PACKAGE,)))
+
+
+def with_plugin(installed: Mapping[str, bytes], hooked: bytes) -> dict[str, bytes]:
+    """The distribution with the plug-in, sorted.
+
+    Args:
+        installed: what `distribution` gives.
+        hooked: the plug-in's module for one install, from `assignments`.
+    """
+    files = {path: data for path, data in installed.items() if path != f"{DIST_INFO}/RECORD"}
+    for name in ("__init__", "assign", "functions"):
+        files[f"{PLUGIN}/{name}.py"] = _source(name)
+    files |= {
+        HOOKED: hooked,
+        START: _LINE.encode(),
+        f"{DIST_INFO}/entry_points.txt": _ENTRY_POINTS.encode(),
+        f"{DIST_INFO}/top_level.txt": f"{PACKAGE}\n{PLUGIN}\n".encode(),
+    }
+    files[f"{DIST_INFO}/RECORD"] = _record(files)
+    return dict(sorted(files.items()))
+
+
+def _source(name: str) -> bytes:
+    # Through the loader: these modules may have come here without files.
+    module = plugin.__name__ if name == "__init__" else f"{plugin.__name__}.{name}"
+    spec = importlib.util.find_spec(module)
+    # Typing knows no loader that gives texts, and all that load this package do.
+    text: str = spec.loader.get_source(module)  # type: ignore[union-attr]
+    return text.encode()
 
 
 def _code(folder: Path) -> dict[str, bytes]:

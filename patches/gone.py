@@ -10,7 +10,7 @@ from ..analyzers.errors import DdtreeError, TargetError
 from ..analyzers.install.names import printable
 from ..analyzers.targets.resolve import sites_of
 from . import hints, journal
-from .distribution import PACKAGE
+from .distribution import PACKAGE, PLUGIN, START
 from .leftovers import leftovers
 from .place import Place, place_at
 from .status import State, Status
@@ -76,6 +76,7 @@ def _status(place: Place, target: str) -> Status | None:
 
 
 def _beside(site: Path) -> Iterator[str]:
-    for path in (site / PACKAGE, *site.glob(f"{PACKAGE}-*.dist-info")):
+    ours = [site / name for name in (PACKAGE, PLUGIN, START)]
+    for path in (*ours, *site.glob(f"{PACKAGE}-*.dist-info")):
         if os.path.lexists(path):
             yield path.name

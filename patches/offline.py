@@ -16,6 +16,7 @@ from .perform import Applied, Options, Outcome, Reverted
 from .plan import Plan, plan_id, sha256
 from .recipe import Anchor
 from .status import Status
+from .way import Way
 
 PLAN = "plan.json"
 MODULES, OLD, NEW, BESIDE = "modules", "old", "new", "beside"
@@ -75,7 +76,8 @@ def _damaged(here: Path, facts: dict[str, Any]) -> Iterator[str]:
 
 
 def _options(here: Path, facts: dict[str, Any], site: str | None, *, force: bool) -> Options:
-    old = {file: before for file, before, _ in facts["edits"]}
+    edits = {file: before for file, before, _ in facts["edits"]}
+    old = edits | facts["reads"]
 
     def edit(file: str, data: bytes, _: Sequence[Anchor]) -> bytes:
         if sha256(data) != old.get(file):
@@ -84,7 +86,7 @@ def _options(here: Path, facts: dict[str, Any], site: str | None, *, force: bool
                 expected="the files that this bundle was made of",
                 hint="ddtree patch --bundle DIR",
             )
-        return (here / NEW / file).read_bytes()
+        return (here / NEW / file).read_bytes() if file in edits else data
 
     return Options(
         site,
@@ -96,6 +98,7 @@ def _options(here: Path, facts: dict[str, Any], site: str | None, *, force: bool
         beside={path: (here / BESIDE / path).read_bytes() for path, _ in facts["beside"]},
         shown=facts["plan"],
         known=old,
+        way=Way.EDITS if edits else Way.PLUGIN,
     )
 
 
@@ -103,9 +106,9 @@ def _same(files: set[str]) -> Callable[[Plan | Status], None]:
     """Refuses a plan of other files than these."""
 
     def agree(about: Plan | Status) -> None:
-        if isinstance(about, Plan) and {item.file for item in about.edits} != files:
+        if isinstance(about, Plan) and set(about.sources) != files:
             raise ConflictError(
-                f"vLLM {about.identity.version} is edited in other files than this bundle has",
+                f"vLLM {about.identity.version} is hooked in other files than this bundle has",
                 expected="the release that this bundle was made of",
                 hint="ddtree patch --bundle DIR",
             )

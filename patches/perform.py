@@ -23,6 +23,7 @@ from .recover import recover
 from .revert import remove_remnants
 from .revert import revert as give_back
 from .status import State, Status, status_of
+from .way import Way
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,7 @@ class Options:
         beside: what will lie beside vLLM, where `runtime` is not at hand.
         shown: the id under which a bundle's plan was shown; its own if empty.
         known: hashes of the original files by path, from a bundle.
+        way: how the hooks get into vLLM; by edits, or as the install is patched, if not given.
     """
 
     target: str | None = None
@@ -92,6 +94,7 @@ class Options:
     beside: Mapping[str, bytes] | None = None
     shown: str = ""
     known: Mapping[str, str] | None = None
+    way: Way | None = None
 
     def laid(self) -> Mapping[str, bytes]:
         """What lies beside vLLM, or will."""
@@ -104,7 +107,10 @@ def plan(options: Options) -> Outcome:
         if not isinstance(target.source, DirectorySource):
             return Planned(_made(target, options))
         found = _found(target, options, _with_plan)
-        return found.status if found.plan is None else Planned(found.plan)
+        if found.plan is not None:
+            return Planned(found.plan)
+        refuse_another_way(found.status, options.way)
+        return found.status
 
 
 def apply(options: Options) -> Outcome:
@@ -112,7 +118,7 @@ def apply(options: Options) -> Outcome:
     with _opened(options) as target:
         found = _found(target, options, _with_plan)
         if found.plan is None:
-            return left_alone(found.status)
+            return left_alone(found.status, options.way)
         refuse_another(found.plan, options.plan_id)
         refuse_local_edits(found.plan, options.local_edits)
         options.agree(found.plan)
@@ -244,7 +250,7 @@ def _with_plan(target: Target, place: Place, options: Options, done: tuple[str, 
 
 
 def _made(target: Target, options: Options) -> Plan:
-    made = make_plan(target, options.laid(), edit=options.edit)
+    made = make_plan(target, options.laid(), edit=options.edit, way=options.way or Way.EDITS)
     if made.local_edits:
         names = ", ".join(made.local_edits)
         note = f"Edited by somebody else, and left as they are but for the hooks: {names}."
@@ -276,8 +282,9 @@ def _planned(found: _Found, options: Options) -> Plan:
     return replace(made, notes=(*made.notes, *notes))
 
 
-def left_alone(status: Status) -> Status:
-    """The status of an install that is patched; another ddtree's patch is refused."""
+def left_alone(status: Status, way: Way | None) -> Status:
+    """The status of an install that is patched; another ddtree's patch, or way, is refused."""
+    refuse_another_way(status, way)
     if status.outdated:
         raise ConflictError(
             f"another ddtree patched this install (plan {status.plan_id})",
@@ -297,13 +304,23 @@ def patched_already(status: Status) -> ConflictError:
     )
 
 
+def refuse_another_way(status: Status, way: Way | None) -> None:
+    """Refuse a second way beside the one in which an install is patched."""
+    if way not in (None, status.way):
+        raise ConflictError(
+            f"{status.location} is patched already, by {status.way.words}",
+            expected=f"an unpatched install, to be patched by {way.words}",
+            hint=hints.patch(status.target, "--revert", named=status.named),
+        )
+
+
 def refuse_another(planned: Plan, plan_id: str | None) -> None:
     """Refuse a plan that is not the one that was shown."""
     if plan_id is not None and plan_id != planned.id:
         raise ConflictError(
             f"the plan is {planned.id} now, not {plan_id}",
             expected="the plan that was shown, and not a byte of it changed",
-            hint=hints.patch(planned.target, named=planned.named),
+            hint=hints.patch(planned.target, *planned.options, named=planned.named),
         )
 
 

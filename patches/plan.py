@@ -9,14 +9,17 @@ import difflib
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from ..analyzers.errors import ConflictError
 from ..analyzers.install.record import Record, is_bytecode
 from ..analyzers.targets.source import Source, Target
 from . import hints
+from .assignments import hooked
+from .distribution import HOOKED, way_of, with_plugin
 from .forms import refuse_touched
 from .recipe import Anchor, Recipe, all_recipes, choose, missing
+from .way import Way
 
 _NO_NEWLINE = "\\ No newline at end of file\n"
 
@@ -64,7 +67,9 @@ class Plan:
     """Everything that `apply` will do, and the id under which it was shown.
 
     Args:
+        edits: the files that will change; none where a plug-in assigns the hooks.
         installed: the files that will lie beside vLLM, by path relative to the site.
+        read: the files whose functions a plug-in hooks, as they are.
         notes: sentences about what a reader should know before saying yes.
         named: options that belong to the name of the target, where that is another machine.
         local_edits: files among `edits` that carry somebody else's edits, which stay in them.
@@ -83,6 +88,22 @@ class Plan:
     named: tuple[str, ...] = ()
     local_edits: tuple[str, ...] = ()
     shown: str = ""
+    read: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def sources(self) -> dict[str, bytes]:
+        """Every file that the plan is about, as it is."""
+        return {item.file: item.old for item in self.edits} | dict(self.read)
+
+    @property
+    def way(self) -> Way:
+        """How the hooks will get into vLLM."""
+        return way_of(self.installed)
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """What says on a command line that this plan is meant: its way, if it is not the usual."""
+        return self.way.options
 
     @property
     def facts(self) -> list[str]:
@@ -106,7 +127,9 @@ class Plan:
 
     @property
     def diff(self) -> str:
-        """All edits as one unified diff."""
+        """All edits as one unified diff; of a plug-in, the module that assigns the hooks."""
+        if self.way == Way.PLUGIN:
+            return FileEdit(HOOKED, (), b"", self.installed[HOOKED]).diff
         return "".join(item.diff for item in self.edits)
 
 
@@ -134,11 +157,13 @@ def make_plan(
     installed: Mapping[str, bytes],
     recipes: Sequence[Recipe] | None = None,
     edit: Edit | None = None,
+    way: Way = Way.EDITS,
 ) -> Plan:
     """The plan for an unpatched install.
 
     Args:
         installed: what will lie beside vLLM, from `distribution`.
+        way: how the hooks get into vLLM.
         recipes: those to choose from; all that there are if not given.
         edit: makes the edits; with libcst if not given.
 
@@ -160,7 +185,7 @@ def make_plan(
         if error.hint == "ddtree inspect host":
             error.hint = hints.inspect(target.name)
         raise
-    return Plan(
+    made = Plan(
         target.name,
         target.source.location,
         target.install.distribution,
@@ -172,6 +197,19 @@ def make_plan(
         tuple(target.notes),
         local_edits=foreign,
     )
+    return made if way == Way.EDITS else as_plugin(made)
+
+
+def as_plugin(made: Plan) -> Plan:
+    """The plan of edits as one of a plug-in, which changes no file of vLLM.
+
+    Raises:
+        AnchorError: a function is of a kind that cannot be hooked by assignment.
+    """
+    anchors, version = made.recipe.by_file(), made.identity.version
+    module = hooked(made.distribution, version, made.sources, anchors)
+    installed = with_plugin(made.installed, module)
+    return replace(made, edits=(), read=made.sources, installed=installed, local_edits=())
 
 
 def _edit() -> Edit:

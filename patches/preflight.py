@@ -12,7 +12,7 @@ from ..analyzers.result import Install
 from . import hints
 from .bytecode import compiled
 from .disk import Attributes
-from .distribution import TOPS
+from .distribution import tops
 from .journal import Journal, install_folder, state_root
 from .place import Place
 from .plan import Plan
@@ -44,7 +44,7 @@ def preflight(
         *_state(install_folder(place), place),
         *(
             f"{place.site / top} is there already, and this ddtree knows nothing of it"
-            for top in TOPS
+            for top in tops(plan.installed)
             if os.path.lexists(place.site / top) and top not in lost
         ),
     ]
@@ -55,7 +55,7 @@ def preflight(
         raise ConflictError(
             "; ".join(obstacles),
             expected="an install that can be changed whole",
-            hint=hints.patch(plan.target, "--bundle", "DIR"),
+            hint=hints.patch(plan.target, *plan.options, "--bundle", "DIR"),
         )
     return refuse_running(place, force=force)
 

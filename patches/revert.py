@@ -9,7 +9,7 @@ from dataclasses import replace
 from ..analyzers.errors import ConflictError, DdtreeError
 from ..analyzers.targets.source import Target
 from . import hints, journal
-from .distribution import PACKAGE
+from .distribution import PACKAGE, PLUGIN, START, way_of
 from .errors import RecoveryPending, RolledBack
 from .journal import Edited, Journal, Phase
 from .leftovers import sweep
@@ -22,6 +22,7 @@ from .repair import way_back
 from .status import FileState, State, Status, journal_of
 from .undo import Staged, activate, forget, interruption, live, readable, stage, stuck, unstage
 from .untracked import unconfirmed
+from .way import Way
 
 # The originals, in the order of a journal's edits.
 _Originals = tuple[bytes, ...]
@@ -101,7 +102,9 @@ def _runtime(place: Place) -> Journal:
 
 
 def _refuse_changes(status: Status, place: Place, local_edits: bool) -> None:
-    wrong = () if local_edits else (FileState.CHANGED, FileState.MISSING)
+    # What a plug-in only assigned to is nothing to give back.
+    kept = local_edits or status.way == Way.PLUGIN
+    wrong = () if kept else (FileState.CHANGED, FileState.MISSING)
     changed = [file for file, state in status.files.items() if state in wrong]
     if status.state != State.UNTRACKED:
         # A runtime that is gone, or that cannot be read, is half of what a revert wants.
@@ -183,6 +186,8 @@ def _pending(
 
 
 def _sentences(found: Journal, staged: Staged, place: Place) -> list[str]:
+    if way_of(found.installed) == Way.PLUGIN:
+        return ["The plug-in and the runtime are removed; no file of vLLM had been changed."]
     kept = set(staged.changed)
     back = len([item for item in found.edits if item.file not in kept])
     said = [f"{back} files are as they were before, byte for byte."]
@@ -240,6 +245,7 @@ def _unjournaled(
 
 
 def _beside(place: Place) -> dict[str, str]:
-    tops = [place.site / PACKAGE, *place.site.glob(f"{PACKAGE}-*.dist-info")]
-    paths = [path for top in tops for path in top.rglob("*") if path.is_file()]
+    tops = [place.site / name for name in (PACKAGE, PLUGIN, START)]
+    tops += place.site.glob(f"{PACKAGE}-*.dist-info")
+    paths = [path for top in tops for path in (top, *top.rglob("*")) if path.is_file()]
     return {path.relative_to(place.site).as_posix(): readable(path) or "" for path in paths}

@@ -11,9 +11,9 @@ from pathlib import Path
 from ..analyzers.errors import ConflictError
 from ..analyzers.install.check import RecordCheck
 from ..analyzers.targets.source import Target
-from . import hints, journal, untracked
+from . import assigned, hints, journal, untracked
 from .access import is_hidden
-from .distribution import PACKAGE
+from .distribution import PACKAGE, PLUGIN, tops, way_of
 from .journal import Journal
 from .leftovers import leftovers
 from .marks import MARK, unedited
@@ -22,6 +22,7 @@ from .plan import Identity, foreign_edits, identity_of, sha256
 from .recipe import all_recipes, choose, hooked_files
 from .repair import removal, way_back
 from .undo import content, runtime_changes
+from .way import Way
 
 # Larger files are compared by size: hashing compiled libraries takes longer than all the rest.
 _HASHED = 4 << 20
@@ -50,6 +51,8 @@ class FileState(enum.StrEnum):
 
     STOCK = "stock"
     PATCHED = "patched"
+    # Untouched, and a plug-in assigns to its functions.
+    HOOKED = "hooked"
     CHANGED = "changed"
     MISSING = "missing"
 
@@ -59,7 +62,7 @@ class Status:
     """The state of one install.
 
     Args:
-        files: the files that a recipe edits, with their states.
+        files: the files that a recipe hooks into, with their states.
         runtime: files beside vLLM that are not as they were put there, or, where nobody knows how
             they got there, not as this ddtree lays them; a folder that is gone stands for all of
             its files.
@@ -70,6 +73,7 @@ class Status:
         repair: commands that lead out of a state that is neither stock nor patched, in their order.
         notes: what was recovered or could not be checked.
         named: options that belong to the name of the target, where that is another machine.
+        way: how the hooks got into vLLM, where they did.
     """
 
     target: str
@@ -88,6 +92,7 @@ class Status:
     repair: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
     leftovers: tuple[str, ...] = ()
+    way: Way = Way.EDITS
 
     @property
     def steady(self) -> bool:
@@ -102,9 +107,7 @@ class Status:
         without a journal, this one.
         """
         if self.state == State.UNTRACKED:
-            return set(self.files.values()) == {FileState.PATCHED} and not (
-                self.runtime or self.outdated
-            )
+            return _as_left(self.files) and not (self.runtime or self.outdated)
         return self.state == State.APPLIED
 
 
@@ -123,21 +126,28 @@ def status_of(
     identity = identity_of(target)
     found = journal_of(place, identity)
     site = found.beside(place) if found else place.site
-    files = _files(target, place, found)
+    plugin = assigned.is_there(site) if found is None else way_of(found.installed) == Way.PLUGIN
+    if plugin:
+        installed = assigned.expected(target, site, installed)
+    changes = assigned.changes(place, site) if plugin else {}
+    files = _hooked(changes) if plugin else _files(target, place, found)
     hidden = _unreadable(found, place, site)
     runtime = _folded(_runtime(found, files, site, installed) + hidden, site)
     left = leftovers(place, [found] if found else ())
     state, sentence = _judged(found, identity, files, runtime, hidden, place)
+    if plugin and found is not None and state != State.LOST and site == place.site:
+        state, sentence = _judged_plugin(found, changes, runtime)
     if state == State.STOCK and left:
         state, sentence = State.REMNANTS, untracked.LEFT
     outdated = state == State.APPLIED and found is not None and _outdated(found, installed)
-    if state == State.UNTRACKED and set(files.values()) == {FileState.PATCHED}:
-        outdated = not untracked.edited_as_today(target)
+    if state == State.UNTRACKED and _as_left(files):
+        outdated = not plugin and not untracked.edited_as_today(target)
         sentence = untracked.HOOKS if outdated or runtime else untracked.WHOLE
     if state == State.LOST:
         # Nobody expects the runtime to be there still; what is left of it is worth a word.
         runtime = tuple(path for path in runtime if os.path.lexists(site / path))
     foreign = _foreign(target, files, found)
+    way = Way.PLUGIN if plugin else Way.EDITS
     return Status(
         target=target.name,
         location=target.source.location,
@@ -151,9 +161,10 @@ def status_of(
         foreign=foreign,
         outdated=outdated,
         notes=notes,
-        repair=_repair(target, place, state, files, runtime, hidden, sentence),
+        repair=_repair(target, place, state, files, runtime, hidden, sentence, way),
         unreadable=hidden,
         leftovers=left,
+        way=way,
     )
 
 
@@ -188,6 +199,18 @@ def _files(target: Target, place: Place, found: Journal | None) -> dict[str, Fil
     return states
 
 
+def _hooked(changes: Mapping[str, str | None]) -> dict[str, FileState]:
+    """The files to whose functions a plug-in assigns; none where its own list is gone."""
+    return {
+        file: FileState.CHANGED if change else FileState.HOOKED for file, change in changes.items()
+    }
+
+
+def _as_left(files: Mapping[str, FileState]) -> bool:
+    """Whether every file is as a patch leaves it."""
+    return bool(files) and set(files.values()) <= {FileState.PATCHED, FileState.HOOKED}
+
+
 def _today(target: Target) -> tuple[str, ...]:
     """The files that would be edited in this release; of all releases if no recipe fits it."""
     try:
@@ -217,15 +240,16 @@ def _runtime(
     """What is wrong beside vLLM; nothing has to be there where there are no hooks."""
     if found is not None:
         return runtime_changes(found.installed, site)
-    if FileState.PATCHED in files.values() or untracked.runtime_is_there(site):
+    hooks = {FileState.PATCHED, FileState.HOOKED} & set(files.values())
+    if hooks or untracked.runtime_is_there(site):
         return untracked.beside(site, installed)
     return ()
 
 
 def _unreadable(found: Journal | None, place: Place, site: Path) -> tuple[str, ...]:
     """What lies beside vLLM and cannot be read by everybody who can read vLLM."""
-    tops = {path.partition("/")[0] for path in found.installed} if found else {PACKAGE}
-    paths = [path for top in tops for path in (site / top, *(site / top).rglob("*"))]
+    names = tops(found.installed) if found else (PACKAGE, PLUGIN)
+    paths = [path for top in names for path in (site / top, *(site / top).rglob("*"))]
     wrong = [path for path in paths if path.suffix != ".pyc" and is_hidden(path, place.package)]
     return tuple(sorted(path.relative_to(site).as_posix() for path in wrong))
 
@@ -240,14 +264,16 @@ def _judged(
 ) -> tuple[State, str]:
     kinds = set(files.values())
     if found is None:
-        if FileState.PATCHED in kinds:
+        if kinds & {FileState.PATCHED, FileState.HOOKED}:
             return State.UNTRACKED, untracked.HOOKS
         if untracked.runtime_is_there(place.site):
             return State.UNTRACKED, untracked.RUNTIME
         return State.STOCK, "Not patched."
     before = f"vLLM {found.identity.version} was patched here (plan {found.plan_id})"
     if found.identity != identity:
-        return State.LOST, f"Patch lost: {before}, and another vLLM was installed over it since."
+        left = assigned.LEFT if assigned.is_there(place.site) else ""
+        lost = f"Patch lost: {before}, and another vLLM was installed over it since."
+        return State.LOST, f"{lost} {left}".strip()
     if kinds == {FileState.STOCK}:
         return State.LOST, f"Patch lost: {before}, and all its files are stock again."
     site = found.beside(place)
@@ -259,6 +285,19 @@ def _judged(
     effect = "Its hooks do nothing, as the runtime is gone." if PACKAGE in runtime else ""
     if hidden:
         effect = "Not everybody who can read vLLM can read its runtime."
+    return State.DAMAGED, f"Half patched: {before}, and parts of it changed since. {effect}".strip()
+
+
+def _judged_plugin(
+    found: Journal, changes: Mapping[str, str | None], runtime: tuple[str, ...]
+) -> tuple[State, str]:
+    before = f"vLLM {found.identity.version} was patched here by a plug-in (plan {found.plan_id})"
+    if set(tops(found.installed)) <= set(runtime):
+        return State.LOST, f"Patch lost: {before}, and the plug-in was removed since."
+    changed = [change for change in changes.values() if change]
+    if changes and not changed and not runtime:
+        return State.APPLIED, f"Patched with plan {found.plan_id}, by {Way.PLUGIN.words}."
+    effect = f"Trees are refused: {'; '.join(changed)}." if changed else ""
     return State.DAMAGED, f"Half patched: {before}, and parts of it changed since. {effect}".strip()
 
 
@@ -302,13 +341,15 @@ def _repair(
     runtime: tuple[str, ...],
     hidden: tuple[str, ...],
     sentence: str,
+    way: Way,
 ) -> tuple[str, ...]:
     """Commands that lead back, to stock or to a patch that is whole."""
     if state in (State.APPLIED, State.STOCK) or sentence == untracked.WHOLE:
         return ()
-    command = hints.patch(target.name, "--apply" if state == State.LOST else "--revert")
+    words = ("--apply", *way.options) if state == State.LOST else ("--revert",)
+    command = hints.patch(target.name, *words)
     broken = [file for file, one in files.items() if one in (FileState.CHANGED, FileState.MISSING)]
-    if state in (State.DAMAGED, State.UNTRACKED) and broken:
+    if state in (State.DAMAGED, State.UNTRACKED) and broken and way == Way.EDITS:
         return way_back(target, place, broken)
     if state == State.UNTRACKED:
         unknown = untracked.unconfirmed(target, files)

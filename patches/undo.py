@@ -16,7 +16,7 @@ from ..analyzers.errors import ConflictError
 from . import disk, hints
 from .bytecode import compiled
 from .disk import Attributes
-from .distribution import PACKAGE
+from .distribution import PACKAGE, PLUGIN, tops
 from .journal import Edited, Journal, Phase, drop, enter
 from .marks import MARK, unedited
 from .place import Place
@@ -138,11 +138,10 @@ def content(path: Path) -> str | None:
 
 def _set_aside(journal: Journal, place: Place) -> list[Path]:
     """Move the runtime out of the way in one step, so that imports stop finding it at once."""
-    tops = {path.partition("/")[0] for path in journal.installed}
     site = journal.beside(place)
     trash = []
-    # The package is the one that matters, so it is the first to go.
-    for top in sorted(tops, key=lambda name: name != PACKAGE):
+    # What brought it to life is the first to go.
+    for top in reversed(tops(journal.installed)):
         aside = site / f".ddtree-{journal.plan_id}.{top}"
         path = site / top
         if _is_ours(journal, path, top):
@@ -154,7 +153,7 @@ def _set_aside(journal: Journal, place: Place) -> list[Path]:
 
 def _is_ours(journal: Journal, path: Path, top: str) -> bool:
     if not path.is_dir():
-        return False
+        return top in journal.installed and readable(path) == journal.installed[top]
     names = [name for name in journal.installed if name.startswith(f"{top}/")]
     return any(readable(path.parent / name) == journal.installed[name] for name in names)
 
@@ -208,7 +207,8 @@ def runtime_changes(installed: Mapping[str, str], site: Path) -> tuple[str, ...]
     wrong = [path for path, digest in installed.items() if readable(site / path) != digest]
     added = [
         path.relative_to(site).as_posix()
-        for path in _files(site / PACKAGE)
+        for package in (PACKAGE, PLUGIN)
+        for path in _files(site / package)
         if path.suffix != ".pyc"
     ]
     return tuple(sorted({*wrong, *added} - (set(installed) - set(wrong))))

@@ -2,7 +2,8 @@
 
 A request has the fields `action` (plan, status, apply, revert or ready), `python` (what names the
 environment, or null), `beside` (what goes beside vLLM, by path), `new` (the edited files, by path),
-`plan` (the id of the plan that was seen, or null), `force`, `local_edits` and `imports`.
+`plan` (the id of the plan that was seen, or null), `way` (how the hooks get into vLLM, or null),
+`force`, `local_edits` and `imports`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from ..perform import Applied, Options, Outcome, Planned, Reverted
 from ..recipe import Anchor
 from ..status import Status
 from ..verify.precondition import ready
+from ..way import Way
 from .message import Said, Sketch, Trouble, Verifiable, decoded
 
 
@@ -73,6 +75,7 @@ def _options(request: Mapping[str, Any]) -> Options:
         plan_id=request["plan"],
         edit=_edit(new),
         beside={path: decoded(text) for path, text in request["beside"].items()},
+        way=Way(request["way"]) if request["way"] else None,
     )
 
 

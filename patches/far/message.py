@@ -15,7 +15,7 @@ OLDEST = (3, 10)
 
 @dataclass(frozen=True, slots=True)
 class Original:
-    """A file that a recipe edits, as it is there: path, hooks, and bytes in base64."""
+    """A file that a recipe hooks into, as it is there: path, hooks, and bytes in base64."""
 
     file: str
     hooks: tuple[str, ...]
@@ -39,7 +39,11 @@ class Sketch:
     @classmethod
     def of(cls, plan: Plan) -> Sketch:
         """The sketch of a plan."""
-        files = tuple(Original(item.file, item.hooks, encoded(item.old)) for item in plan.edits)
+        anchors = plan.recipe.by_file()
+        files = tuple(
+            Original(file, tuple(anchor.hook for anchor in anchors[file]), encoded(data))
+            for file, data in plan.sources.items()
+        )
         return cls(
             plan.target,
             plan.location,

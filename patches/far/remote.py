@@ -29,17 +29,19 @@ from ..perform import (
     left_alone,
     patched_already,
     refuse_another,
+    refuse_another_way,
     refuse_local_edits,
 )
-from ..plan import Plan
+from ..plan import Plan, as_plugin
 from ..recipe import recipe_names
 from ..status import State, Status
 from ..verify.precondition import Ready
+from ..way import Way
 from .message import OLDEST, Said, Sketch, decoded, encoded, planned
 
-_PROGRAM = Program(
-    "patches.far.answer", tuple(f"patches.recipes.{name}" for name in recipe_names()), OLDEST
-)
+# What is found by its name and no import statement.
+_MORE = (*(f"recipes.{name}" for name in recipe_names()), "plugin.assign")
+_PROGRAM = Program("patches.far.answer", tuple(f"patches.{name}" for name in _MORE), OLDEST)
 # A change reads, writes and imports; `--check-imports` imports all of vLLM twice.
 _CHANGE_SECONDS = 900.0
 _ERRORS: dict[str, type[DdtreeError]] = {
@@ -93,14 +95,17 @@ class Far:
 def plan(far: Far, options: Options) -> Outcome:
     """The plan of an unpatched install, else its status."""
     found = _looked(far, options)
-    return found if isinstance(found, Status) else Planned(found)
+    if not isinstance(found, Status):
+        return Planned(found)
+    refuse_another_way(found, options.way)
+    return found
 
 
 def apply(far: Far, options: Options) -> Outcome:
     """Patch an install; one that is patched already is left alone."""
     found = _looked(far, options)
     if isinstance(found, Status):
-        return left_alone(found)
+        return left_alone(found, options.way)
     refuse_another(found, options.plan_id)
     refuse_local_edits(found, options.local_edits)
     options.agree(found)
@@ -180,7 +185,8 @@ def _planned(far: Far, sketch: Sketch, options: Options) -> Plan:
             item.file: edited(item.file, decoded(item.data), anchors[item.file])
             for item in sketch.files
         }
-        return planned(sketch, new, _beside(options))
+        made = planned(sketch, new, _beside(options))
+        return as_plugin(made) if options.way == Way.PLUGIN else made
     except (ValueError, KeyError):
         raise _garbage(far) from None
 
@@ -203,6 +209,7 @@ def _asked(
         "beside": {path: encoded(data) for path, data in _beside(options).items()},
         "new": dict(new or {}),
         "plan": plan,
+        "way": options.way,
         "force": options.force,
         "local_edits": options.local_edits,
         "imports": options.imports,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,10 @@ from .active import ACTIVE
 from .kernels.tree.attention import tree_attention
 from .step import Masked, Step
 from .update import is_apart
+
+# Whether trees are put around the layers: the operator keeps the function that it was made of, so
+# that what is assigned to its name later changes nothing.
+through_layers = False
 
 
 def forward(function: Callable[..., None], *args: Any, **named: Any) -> None:
@@ -60,6 +65,56 @@ def _masked(
         function(query, key, value, output, layer_name, *rest, **named)
     attend(step, masked, name, layer, query, output)
     return None
+
+
+def hook_into(name: str, layer: Any) -> None:
+    """Put the tree around the attention of one layer, where the operator cannot be hooked.
+
+    Args:
+        name: the layer's.
+        layer: a layer of the target, whose implementation is its own.
+    """
+    if "forward" not in vars(layer.impl):
+        layer.impl.forward = functools.partial(layer_forward, layer.impl.forward, name)
+
+
+def layer_forward(
+    function: Callable[..., Any],
+    name: str,
+    layer: Any,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    kv_cache: Any,
+    metadata: Any,
+    *rest: Any,
+    output: torch.Tensor,
+    **named: Any,
+) -> Any:
+    """What `forward` does, in the place of one layer's `impl.forward`.
+
+    Args:
+        function: the implementation's own.
+        name: the layer's.
+        layer: the layer.
+        query: as `forward` takes it, and so are `key`, `value` and `output`.
+        key: handed on.
+        value: handed on.
+        kv_cache: handed on.
+        metadata: of the layer's group; None while memory is profiled.
+        rest: handed on.
+        output: written here.
+        named: handed on.
+    """
+    given = (layer, query, key, value, kv_cache, metadata, *rest)
+    step = ACTIVE.masked
+    if step is None or metadata is None:
+        return function(*given, output=output, **named)
+    masked = step.masked_of(metadata)
+    if not masked.alone or not is_apart(layer):
+        function(*given, output=output, **named)
+    attend(step, masked, name, layer, query, output=output)
+    return output
 
 
 def attend(

@@ -7,6 +7,7 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from . import attention
 from .cache import Caches
 from .config import LOGGER, Settings
 from .counters import Counters
@@ -125,6 +126,8 @@ class Engine:
         for group in self.layers:
             for name, layer in group.items():
                 check_layer(name, layer)
+                if attention.through_layers:
+                    attention.hook_into(name, layer)
 
     def expected_layers(self) -> set[str]:
         """Names of the target's layers, all of which have to attend with the tree's mask."""

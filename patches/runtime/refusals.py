@@ -31,9 +31,15 @@ class Refused(ValueError):
         super().__init__(f"ddtree: {reason}; to start, {remedy}")
 
 
+# The modules that a plug-in hooks by assignment, once they are imported.
+ASSIGNED: set[str] = set()
+
+
 @functools.cache
 def is_hooked(module: str) -> bool:
-    """Whether the patch has edited a module of the vLLM that runs; the module is not imported."""
+    """Whether a module of the vLLM that runs is edited or assigned to; it is not imported."""
+    if module in ASSIGNED:
+        return True
     try:
         spec = importlib.util.find_spec(module)
     except ModuleNotFoundError:

@@ -125,7 +125,7 @@ def test_every_outcome_follows_the_contract(install: mini.Mini) -> None:
     ("outcome", "keys", "value"),
     [
         ("planned", ("plan", "id"), "short"),
-        ("planned", ("plan", "edits"), []),
+        ("planned", ("plan", "hooks"), []),
         ("planned", ("outcome",), "applied"),
         ("applied", ("notes",), None),
         ("applied", ("plan", "installed", "more"), 1),
@@ -155,6 +155,39 @@ def test_schema_and_code_have_the_same_words() -> None:
     assert definitions["State"]["enum"] == [state.value for state in State]
     assert definitions["FileState"]["enum"] == [state.value for state in FileState]
     assert set(definitions["Status"]["properties"]) == {field.name for field in fields(Status)}
+
+
+def test_a_plug_in_there_and_back(install: mini.Mini) -> None:
+    """Its plan lists hooks in place of edits, follows the contract, and names its own command."""
+    before = mini.snapshot(install.site)
+    code, out, _ = run(install.site, "--as", "plugin")
+    assert (code, "\nedit: " in out) == (0, False)
+    assert f"\nhook: {mini.RUNNER}: GPUModelRunner._sample: v1.sample\n" in out
+    assert " --apply --as plugin --plan " in out.splitlines()[-1]
+
+    document = json.loads(run(install.site, "--as", "plugin", "--format", "json")[1])
+    assert broken(document) == []
+    words = ("--as", "plugin", "--yes", "--format", "json", "--plan", document["plan"]["id"])
+    assert broken(json.loads(run(install.site, "--apply", *words)[1])) == []
+    status = json.loads(run(install.site, "--status", "--format", "json")[1])
+    assert broken(status) == []
+    assert (status["status"]["way"], document["plan"]["edits"]) == ("plugin", [])
+    assert run(install.site, "--apply", "--yes", "--as", "edits")[0] == 4
+    assert run(install.site, "--revert", "--yes")[0] == 0
+    assert mini.snapshot(install.site) == before
+
+
+def test_whoever_is_to_be_asked_is_told_the_whole_command(install: mini.Mini) -> None:
+    err = run(install.site, "--apply", "--as", "plugin")[2]
+
+    assert f"run: ddtree patch {install.site} --as plugin --apply --yes" in err
+
+
+@pytest.mark.parametrize("flag", ["--status", "--revert"])
+def test_how_it_was_patched_is_found_out_and_not_said(install: mini.Mini, flag: str) -> None:
+    code, _, err = run(install.site, flag, "--as", "plugin")
+
+    assert (code, "finds out how the install is patched" in err) == (2, True)
 
 
 def test_the_plan_that_was_seen_is_the_one_executed(install: mini.Mini) -> None:

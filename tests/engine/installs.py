@@ -12,21 +12,24 @@ import sys
 import zipfile
 from pathlib import Path
 
+from ddtree.patches.way import Way
+
 from .. import wheels
 from ..patches import releases
 from .environment import site_packages
 
 
-def patched(python: Path, folder: Path) -> Path:
+def patched(python: Path, folder: Path, way: Way = Way.EDITS) -> Path:
     """The interpreter of a new environment whose vLLM is patched.
 
     Args:
         python: the interpreter of the engine environment.
         folder: where the new environment goes; it must not exist.
+        way: how the hooks get into it.
     """
     private = environment(python, folder)
     done = subprocess.run(
-        [sys.executable, "-m", "ddtree", "patch", str(folder), "--apply", "--yes"],
+        [sys.executable, "-m", "ddtree", "patch", str(folder), "--apply", "--yes", *way.options],
         # The journal of what is thrown away soon is nobody's.
         env={**os.environ, "DDTREE_STATE": str(folder.parent / "state")},
         capture_output=True,

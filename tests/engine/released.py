@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from ddtree.patches.way import Way
+
 from . import drafters, environment, installs, interpreter, runs, test_v2, verified
 from .test_drafters import DRAFT_MODEL, NGRAM, PASS, with_trees
 
@@ -31,7 +33,9 @@ WITH_STAND_INS = {
 class Release:
     """A release whose engines run: the V1 runner, and V2 under Triton's interpreter."""
 
-    def __init__(self, version: str, root: Path, *, stand_ins: bool = False) -> None:
+    def __init__(
+        self, version: str, root: Path, *, stand_ins: bool = False, way: Way = Way.EDITS
+    ) -> None:
         """Install it below `root`, and patch it."""
         self.root, self.folder = root, root / "env"
         self.python = installs.environment(environment.engine_python(), self.folder, version)
@@ -41,7 +45,8 @@ class Release:
             for file in STAND_INS.glob("*.py"):
                 shutil.copy(file, environment.site_packages(self.python))
         self._before = self._digests()
-        self._patch("--apply", "--check-imports")
+        self._patch("--apply", "--check-imports", *way.options)
+        assert (self._digests() == self._before) is (way == Way.PLUGIN)
 
     def give_back(self) -> None:
         """Revert the patch; every byte is as the installer left it."""

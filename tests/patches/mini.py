@@ -171,7 +171,18 @@ def hook(name):
         return function
 
     return decorate
+
+
+def name_of(function):
+    return None
 '''
+# What a plug-in asks of the runtime besides.
+RUNTIME = {
+    "hooks.py": HOOKS,
+    "__init__.py": "",
+    "attention.py": "through_layers = False\n",
+    "refusals.py": "ASSIGNED = set()\n",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +244,7 @@ def make(root: Path, version: str = VERSION, site: Path | None = None) -> Mini:
 
 def beside(root: Path) -> tuple[Path, Path]:
     """A tiny runtime and tiny kernels below `root`."""
-    runtime = installs.write(root / "runtime", {"hooks.py": HOOKS, "__init__.py": ""})
+    runtime = installs.write(root / "runtime", RUNTIME)
     kernels = {"__init__.py": "", "tree/__init__.py": "SIZE = 1\n", "other.py": ""}
     return runtime, installs.write(root / "kernels", kernels)
 

@@ -138,7 +138,7 @@ def test_the_probe_leaves_nothing_behind(install: mini.Mini) -> None:
     mini.applied(install)
     files = [str(install.site / mini.RUNNER)]
     started = time.monotonic()
-    wanted = json.dumps({"files": files, "hooks": ["a"], "modules": []})
+    wanted = json.dumps({"files": files, "hooks": ["a"], "modules": [], "points": []})
     script = [sys.executable, "-I", "-B", probe.__file__, str(install.site), wanted]
     subprocess.run(script, check=True, capture_output=True)
     assert time.monotonic() - started < 10

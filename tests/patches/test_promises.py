@@ -11,7 +11,7 @@ import pytest
 from ddtree.analyzers.errors import ConflictError
 from ddtree.patches import apply as engine
 from ddtree.patches import lock, perform
-from ddtree.patches.distribution import TOPS
+from ddtree.patches.distribution import DIST_INFO
 from ddtree.patches.errors import AnchorError
 from ddtree.patches.status import State, Status
 from tests.analyzers.targets import installs
@@ -143,7 +143,7 @@ def test_a_full_disk_is_refused_before_the_first_write(
 
 
 def test_a_runtime_that_is_there_already_is_refused(install: mini.Mini) -> None:
-    (install.site / TOPS[0]).mkdir()
+    (install.site / DIST_INFO).mkdir()
     mini.refused(install, "is there already")
 
 

@@ -45,6 +45,7 @@ def _plan(plan: Plan) -> dict[str, Any]:
         "location": plan.location,
         "distribution": plan.distribution,
         "version": plan.identity.version,
+        "way": plan.way.value,
         "recipe": {"name": plan.recipe.name, "range": plan.recipe.range, "why": plan.why},
         "edits": [
             {
@@ -55,6 +56,10 @@ def _plan(plan: Plan) -> dict[str, Any]:
                 "diff": item.diff,
             }
             for item in plan.edits
+        ],
+        "hooks": [
+            {"file": anchor.file, "function": anchor.name, "hook": anchor.hook}
+            for anchor in plan.recipe.anchors
         ],
         "installed": {path: sha256(data) for path, data in plan.installed.items()},
         "local_edits": list(plan.local_edits),
@@ -71,6 +76,7 @@ def _status(status: Status) -> dict[str, Any]:
         "location": status.location,
         "version": status.version,
         "plan_id": status.plan_id,
+        "way": status.way.value,
         "recipe": status.recipe,
         "files": {file: state.value for file, state in status.files.items()},
         "runtime": list(status.runtime),

@@ -13,6 +13,7 @@ from ....patches import hints
 from ....patches.perform import Applied, Bundled, Outcome, Planned, Reverted
 from ....patches.plan import Plan
 from ....patches.status import State, Status
+from ....patches.way import Way
 from ..text import clean
 
 
@@ -58,7 +59,7 @@ def _next(plan: Plan) -> Iterator[str]:
     how = ("--bundle", "DIR") if Path(plan.location).is_file() else ("--apply",)
     if plan.local_edits:
         how = (*how, hints.LOCAL_EDITS)
-    run = hints.patch(plan.target, *how, "--plan", plan.id, named=plan.named)
+    run = hints.patch(plan.target, *how, *plan.options, "--plan", plan.id, named=plan.named)
     yield f"run: {run}"
 
 
@@ -69,6 +70,10 @@ def plan_lines(plan: Plan, *, whole: bool = True) -> Iterator[str]:
     yield f"recipe: {plan.recipe.name}: {plan.why}"
     for item in plan.edits:
         yield f"edit: {item.file}: {item.old_sha256} -> {item.new_sha256}: {', '.join(item.hooks)}"
+    if plan.way == Way.PLUGIN:
+        yield "edits: none: a plug-in assigns these hooks whenever vLLM starts"
+        for anchor in plan.recipe.anchors:
+            yield f"hook: {anchor.file}: {anchor.name}: {anchor.hook}"
     size = sum(len(data) for data in plan.installed.values())
     tops = sorted({path.partition("/")[0] for path in plan.installed})
     yield f"beside vLLM: {len(plan.installed)} files, {size} bytes: {', '.join(tops)}"

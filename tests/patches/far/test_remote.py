@@ -25,6 +25,8 @@ from ddtree.patches.perform import Applied, Bundled, Planned, Reverted
 from ddtree.patches.place import place_of
 from ddtree.patches.plan import Plan
 from ddtree.patches.status import State, Status
+from ddtree.patches.way import Way
+from tests.analyzers.targets import installs
 
 from .. import mini
 from . import box
@@ -54,6 +56,32 @@ def test_the_plan_is_the_one_that_is_made_there(far: Box, state: Path) -> None:
     assert found == replace(local.plan, target="user@box", named=far.far.named)
     assert far.snapshot() == before
     assert not state.exists()
+
+
+def test_a_plug_in_is_planned_here_and_put_there(far: Box) -> None:
+    """The files there are read alone, the plan is the one that is made there, all is taken back."""
+    asked = replace(far.options, way=Way.PLUGIN)
+    before, files = far.snapshot(), installs.snapshot(far.install.site / "vllm")
+    target = str(far.install.root / "env")
+    local = perform.plan(replace(far.install.options, target=target, way=Way.PLUGIN))
+    assert isinstance(local, Planned)
+    found = remote.plan(far.far, asked)
+    assert isinstance(found, Planned)
+    assert found.plan == replace(local.plan, target="user@box", named=far.far.named)
+
+    done = remote.apply(far.far, asked)
+    assert isinstance(done, Applied)
+    assert not any(".pth" in note for note in done.notes)
+    assert installs.snapshot(far.install.site / "vllm") == files
+    assert (far.status().state, far.status().way) == (State.APPLIED, Way.PLUGIN)
+    for action in (remote.plan, remote.apply):
+        with pytest.raises(ConflictError, match="is patched already, by") as caught:
+            action(far.far, replace(far.options, way=Way.EDITS))
+        assert "user@box" in caught.value.hint
+    back = remote.revert(far.far, far.options)
+    assert isinstance(back, Reverted)
+    assert "no file of vLLM had been changed" in back.sentence
+    assert far.snapshot() == before
 
 
 def test_apply_and_revert(far: Box) -> None:
