@@ -12,7 +12,8 @@ import libcst as cst
 from .conditions import condition_of
 from .consequences import tree_commits, tree_masks, wrapped_attention
 from .engines import Engine
-from .plugins.attach import Attached
+from .plugins.attach import Attached, attach
+from .plugins.layers import layer_wraps
 from .program.dataflow import Region, follow_logits
 from .program.module import FunctionNode
 from .program.opaque import opaque_decorators
@@ -217,9 +218,15 @@ class Examiner:
         """What a step reaches if it is followed into attention and cache management as well."""
         program = self.program.with_attention()
         wider = Examiner(program, Receivers(program), self.edited, self.missing)
+        package = engine.classes[0].module.name.partition(".")[0]
+        attached = attach(program, wider.receivers, self.attached.started, package)
+        layers = list(layer_wraps(program, wider.receivers, attached.wraps, package))
+        for caller, wrap in layers:
+            wider.receivers.wrappers.put(caller, wrap)
         reach = Reach(program, wider.receivers)
         reach.run(_again(program, [*engine.sampling, *engine.forward]))
-        reach.run_wrappers(wrapped_attention(program, wider.receivers, self.edited))
+        files = {*self.edited, *(caller.module.path for caller, _ in layers)}
+        reach.run_wrappers(wrapped_attention(program, wider.receivers, files))
         hits = tree_masks(reach, wider.receivers, wider.apply)
         if walks:
             hits += tree_commits(reach, wider.receivers, wider.apply, walks)

@@ -14,6 +14,7 @@ from .site import Site, text_of
 # The modules whose owners the report names.
 _MODULES = ("vllm", "torch", "triton")
 _KINDS = (".dist-info", ".egg-info")
+_PACKAGES = re.compile(r'^"?([^\W\d]\w*)/__init__\.py,', re.MULTILINE)
 _HEADER = re.compile(r"^(Name|Version):[ \t]*(\S.*?)[ \t]*\r?$", re.MULTILINE | re.IGNORECASE)
 
 
@@ -43,6 +44,11 @@ class Distribution:
         info = fields.get("dir_info") if isinstance(fields, dict) else None
         url = fields.get("url") if isinstance(info, dict) and info.get("editable") is True else None
         return _local_path(url) if isinstance(url, str) else None
+
+    def packages(self) -> list[str]:
+        """The packages of this site that RECORD lists, by top-level name."""
+        listing = text_of(self.site, f"{self.folder}/RECORD")
+        return sorted(set(_PACKAGES.findall(listing)))
 
     def lists(self, path: str) -> bool:
         """Whether RECORD lists a file of this site."""

@@ -14,6 +14,7 @@ from ..program.program import ClassRef, FunctionRef, ModuleRef, Program
 from ..program.receivers import Receivers
 from ..program.replacements import method_wrap
 from ..program.values import Closure, Stored
+from ..program.wrappers import Wrap
 from ..result import Plugin
 from ..ways.marks import Way
 from ..ways.substitute import Substitute
@@ -29,6 +30,8 @@ class Attached:
     """What plug-ins changed, and what is left open."""
 
     substitutes: list[Substitute] = field(default_factory=list)
+    # What runs in place of functions.
+    wraps: list[Wrap] = field(default_factory=list)
     runners: list[Runner] = field(default_factory=list)
     # Platforms whose runner could not be read: sentences.
     unread: list[str] = field(default_factory=list)
@@ -93,8 +96,9 @@ def _apply(
         return
     value = stored.value
     if isinstance(replaced, FunctionRef) and isinstance(value, Closure):
-        if value.function.node is not replaced.node:
-            receivers.wrappers.put(replaced, method_wrap(value, replaced))
+        for wrap in _wraps(receivers, replaced, value):
+            receivers.wrappers.put(replaced, wrap)
+            attached.wraps.append(wrap)
     elif isinstance(replaced, ClassRef) and isinstance(value, ClassRef):
         program.put_beside(replaced, value)
     else:
@@ -105,6 +109,15 @@ def _takes_over_imports(stored: Stored) -> bool:
     """Whether what is imported from now on is what the plug-in likes."""
     holder = stored.holder
     return isinstance(holder, ModuleRef) and holder.name == "builtins" and stored.name == _IMPORT
+
+
+def _wraps(receivers: Receivers, replaced: FunctionRef, value: Closure) -> Iterator[Wrap]:
+    """What runs in a function's place: what was made of it, or something else."""
+    held = [one for one in (*value.names.values(), *value.first) if isinstance(one, Closure)]
+    if any(one.function.node is replaced.node for one in held):
+        yield from receivers.wrappers.around(replaced, value)
+    elif value.function.node is not replaced.node:
+        yield method_wrap(value, replaced)
 
 
 def _way(binding: Binding, name: str) -> Way:

@@ -86,7 +86,9 @@ class _Start(Evaluator):
         return super().call(value, arguments, words)
 
     def _is_own(self, module: str) -> bool:
-        return f"{module}.".startswith(f"{self._own}.")
+        # What is at hand beside the engine's package came with a plug-in.
+        own = f"{module}.".startswith(f"{self._own}.")
+        return own or not self._source.is_inside(module)
 
     def _load(self, name: str) -> None:
         """Run a module of the plug-in's own, and the packages above it, as an import does."""

@@ -55,7 +55,8 @@ def _handed_the_engine(
             first = positional(node)[:1]
             if first:
                 yield method, first[0]
-            for wrap in receivers.wrappers.of(method).wraps if _is_edited(method) else ():
+            followed = receivers.wrappers.is_replaced(method) or _is_edited(method)
+            for wrap in receivers.wrappers.of(method).wraps if followed else ():
                 for name, place in wrap.handed:
                     if place == 0:
                         yield wrap.function, name

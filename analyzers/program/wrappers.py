@@ -68,6 +68,16 @@ class Wrappers:
         known = self._replaced.get(id(function.node), ())
         self._replaced[id(function.node)] = (*known, wrap)
 
+    def is_replaced(self, function: FunctionRef) -> bool:
+        """Whether something was put in the place of a function."""
+        return id(function.node) in self._replaced
+
+    def around(self, function: FunctionRef, value: Value) -> Iterator[Wrap]:
+        """What runs where a value that was made of a function takes its name."""
+        # It is shown where the function is defined, since its callers do not mention it.
+        site = ast.copy_location(ast.Name(function.node.name, ast.Load()), function.node)
+        yield from self._around(function, value, site)
+
     def _decorated(self, key: int, function: FunctionRef) -> Wrapped:
         if key not in self._known:
             self._known[key] = (function, self._look(function))

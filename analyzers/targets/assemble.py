@@ -30,8 +30,9 @@ def local_target(
 ) -> Target:
     """The target at the first of `places`; the rest are other installs of the same environment."""
     place = places[0]
-    plugins = _plugins(search)
-    located = {plugin: _located(search, plugin) for plugin in plugins}
+    owners_ = {plugin: dist for dist in search.distributions for plugin in plugins_of(dist)}
+    plugins = tuple(owners_)
+    located = {plugin: _located(search, plugin, dist) for plugin, dist in owners_.items()}
     parts = {_PACKAGE: place.path}
     for found in located.values():
         parts.update({path: folder for path, folder in found.items() if path not in parts})
@@ -166,16 +167,21 @@ def _version_of(search: ModuleSearch, module: str) -> str | None:
     return found[0].identity()[1] if found else None
 
 
-def _plugins(search: ModuleSearch) -> tuple[Plugin, ...]:
-    found = (plugin for dist in search.distributions for plugin in plugins_of(dist))
-    return tuple(dict.fromkeys(found))
+def _located(search: ModuleSearch, plugin: Plugin, dist: Distribution) -> dict[str, Path]:
+    """What an entry point loads, and the other packages that come with it, by path below the root.
 
-
-def _located(search: ModuleSearch, plugin: Plugin) -> dict[str, Path]:
-    """The package or module file that an entry point loads, by its path below the root.
-
-    The top-level name, or the first package below it if that is only a namespace.
+    Each is the package or module file of the top-level name, or the first package below it if that
+    is only a namespace.
     """
+    found = _loaded(search, plugin)
+    if found and _PACKAGE not in dist.owns:
+        for name in dist.packages():
+            places = search.find(name)
+            found |= {f"{name}{place.path.suffix}": place.path for place in places[:1]}
+    return found
+
+
+def _loaded(search: ModuleSearch, plugin: Plugin) -> dict[str, Path]:
     names = module_of(plugin).split(".")
     if not all(name.isidentifier() for name in names):
         return {}

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from ddtree.patches import perform
 from ddtree.patches.perform import Options
+from ddtree.patches.way import Way
 from tests.patches import releases
 from tests.renamer import link
 
@@ -28,10 +29,10 @@ RENAMED = {
 }
 
 
-def apply(version: str, root: Path) -> Path:
+def apply(version: str, root: Path, way: Way = Way.EDITS) -> Path:
     """A copy of a release below `root`, patched by the command's own code."""
     site = releases.copy(version, root)
-    outcome = perform.apply(Options(str(site)))
+    outcome = perform.apply(Options(str(site), way=way))
     if not isinstance(outcome, perform.Applied):
         raise TypeError(f"expected the patch to be applied, found {outcome}")
     return site

@@ -13,6 +13,7 @@ from ddtree.analyzers.remote.source import RemoteSource
 from ddtree.analyzers.remote.target import remote_target
 from ddtree.analyzers.result import Report, to_json
 from ddtree.analyzers.targets.source import Target
+from ddtree.patches.way import Way
 from tests import wheels
 from tests.analyzers import mini, overlay, patched
 from tests.analyzers.remote.places import Elsewhere, old_pythons
@@ -66,8 +67,9 @@ def test_a_release_gives_the_same_report_by_one_command_and_less_than_a_megabyte
     assert source.received < 1_000_000
 
 
-def test_a_patched_release_gives_the_same_report(tmp_path: Path) -> None:
-    site = patched.apply("0.32.0", tmp_path)
+@pytest.mark.parametrize("way", Way)
+def test_a_patched_release_gives_the_same_report(way: Way, tmp_path: Path) -> None:
+    site = patched.apply("0.32.0", tmp_path, way)
     side = Elsewhere(tmp_path)
 
     _same(side, site)
