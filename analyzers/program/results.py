@@ -81,7 +81,7 @@ def _visit(state: _Results, reached: Reached) -> Iterator[Reached]:
             state.names[target] |= parameters
             yield target
     handed_back = written & set(positional(reached.function.node))
-    returned = _returned(state.receivers, reached) if names else ()
+    returned = _returned(state.receivers, reached) if names or made else ()
     if handed_back or any(is_tainted(value, names, flow) for value in returned):
         known = state.makers.get(reached)
         if known is None or not handed_back <= known:
