@@ -8,6 +8,7 @@ interrupted is completed by running it again.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,11 +17,12 @@ from ..analyzers.errors import ConflictError
 from . import disk, hints
 from .bytecode import compiled
 from .disk import Attributes
-from .distribution import PACKAGE, PLUGIN, tops
+from .distribution import PACKAGE, PLUGIN, tops, way_of
 from .journal import Edited, Journal, Phase, drop, enter
 from .marks import MARK, unedited
 from .place import Place
 from .plan import sha256
+from .way import Way
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +181,10 @@ def _write(journal: Journal, item: Edited, path: Path, data: bytes) -> None:
 
 def live(journal: Journal, place: Place) -> str:
     """What vLLM runs as right now, for a sentence about a change that did not go through."""
+    if way_of(journal.installed) == Way.PLUGIN:
+        site, names = journal.beside(place), tops(journal.installed)
+        loaded = all(os.path.lexists(site / name) for name in names)
+        return "the patch is whole and live" if loaded else "vLLM runs unpatched"
     try:
         hashes = [content(place.real(item.file)) for item in journal.edits]
         there = (journal.beside(place) / PACKAGE / "hooks.py").is_file()

@@ -18,6 +18,7 @@ from ddtree.patches.place import Place
 from ddtree.patches.plan import Plan
 from ddtree.patches.recipe import all_recipes, choose
 from ddtree.patches.status import Status
+from ddtree.patches.way import Way
 from tests.analyzers.targets import installs
 
 RUNNER = "vllm/v1/worker/gpu_model_runner.py"
@@ -191,6 +192,7 @@ class Mini:
 
     root: Path
     site: Path
+    way: Way | None = None
 
     @property
     def state(self) -> Path:
@@ -200,7 +202,8 @@ class Mini:
     @property
     def options(self) -> Options:
         """What every function of `perform` takes."""
-        return Options(str(self.site), runtime=self.root / "runtime", kernels=self.root / "kernels")
+        runtime, kernels = self.root / "runtime", self.root / "kernels"
+        return Options(str(self.site), runtime=runtime, kernels=kernels, way=self.way)
 
     def plan(self, **changes: object) -> Plan:
         """The plan of the unpatched install."""

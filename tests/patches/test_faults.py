@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -15,6 +16,7 @@ import pytest
 
 from ddtree.patches import perform
 from ddtree.patches.status import State
+from ddtree.patches.way import Way
 
 from . import faults, mini, users
 from .faults import Server
@@ -108,6 +110,8 @@ class States:
         whole = live == self._known[State.APPLIED]
         # Python finds the runtime as long as its folder has the name.
         stock = not any(path.startswith("ddtree_runtime/") for path in live)
+        # vLLM finds a plug-in by its metadata.
+        stock |= self._install.way == Way.PLUGIN and not any("entry_points" in one for one in live)
         patched = any(live[file] != self._known[State.STOCK][file] for file in mini.EDITED)
         claims = {
             "the patch is whole and live": whole,
@@ -169,6 +173,22 @@ def test_every_mutating_call_of_a_user_who_is_not_root_may_fail(
     assert {path.lstat().st_uid for path in install.site.rglob("*")} == {users.USER}
 
 
+@pytest.mark.parametrize(
+    "fault",
+    [one if one in OTHERS else pytest.param(one, marks=pytest.mark.extended) for one in FAULTS],
+)
+@pytest.mark.parametrize("action", STARTS)
+def test_every_mutating_call_of_a_plug_in_may_fail(
+    install: mini.Mini, action: str, fault: str
+) -> None:
+    install = replace(install, way=Way.PLUGIN)
+    server = Server(install)
+    states = States(install)
+    states.go_to(STARTS[action])
+    hit(install, states, server, server.points(action), action, fault)
+    server.close()
+
+
 def hit(
     install: mini.Mini,
     states: States,
@@ -200,7 +220,8 @@ def hit(
         # One that says that it went through has gone through.
         after = states.checked()
         assert after != STARTS[action] or code != 0, point
-        assert after == STARTS[action] or not bytecode.exists()
+        # A plug-in's hooks need none of it to be made anew.
+        assert after == STARTS[action] or bytecode.exists() is (install.way == Way.PLUGIN)
         seen.add(code)
     assert fault == "killed" or seen & {5, 6}
 
