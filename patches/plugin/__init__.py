@@ -56,7 +56,7 @@ class Plugin:
         """
         self.registered, self.problem = False, problem
         if self.configured:
-            raise _refusal(problem)
+            raise _refusal()
         # With a name of vLLM's, so that its own handler shows it.
         import logging
 
@@ -167,23 +167,24 @@ def refuse_without_hooks(config: Any) -> None:
 
         load_general_plugins()
     if not PLUGIN.registered:
-        raise _refusal(PLUGIN.problem)
+        raise _refusal()
 
 
-def _refusal(problem: str) -> RuntimeError:
-    return RuntimeError(f"ddtree: {_reason(problem)}")
-
-
-def _reason(problem: str) -> str:
-    if problem:
-        return f"trees are configured, and {problem}; {STATUS}"
+def why_not() -> str:
+    """Why the hooks are not put on in this process, and what helps."""
+    if PLUGIN.problem:
+        return f"{PLUGIN.problem}; {STATUS}"
     from vllm import envs
 
     allowed = envs.VLLM_PLUGINS
     if allowed is not None and NAME not in allowed:
         names = ",".join([*filter(None, allowed), NAME])
         return (
-            f"trees are configured, and VLLM_PLUGINS={','.join(allowed)} leaves out the plug-in "
-            f"that brings them; to start, set VLLM_PLUGINS={names}"
+            f"VLLM_PLUGINS={','.join(allowed)} leaves out the plug-in that brings them; to start, "
+            f"set VLLM_PLUGINS={names}"
         )
-    return f"trees are configured, and vLLM did not load the plug-in that brings them; {STATUS}"
+    return f"vLLM did not load the plug-in that brings them; {STATUS}"
+
+
+def _refusal() -> RuntimeError:
+    return RuntimeError(f"ddtree: trees are configured, and {why_not()}")

@@ -8,14 +8,15 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from ddtree.patches.way import Way
 
-from . import environment, installs, runs
+from . import environment, installs, runs, server
+from . import verified as command
 from .released import Release, draft_on_v1, draft_on_v2
+from .test_damaged import CONFIGURE, ENGINE
 from .test_old_releases import DRAFTERS
 from .test_trees import PROMPTS, with_oracle
 
@@ -48,51 +49,90 @@ def copied(python: Path, tmp_path: Path) -> Path:
 @pytest.mark.parametrize("method", ["spawn", pytest.param("fork", marks=pytest.mark.extended)])
 def test_every_process_has_the_hooks(python: Path, method: str, tmp_path: Path) -> None:
     """The first one makes the configuration, the engine core schedules, the worker walks."""
-    apart = {"distributed_executor_backend": "mp"}
     cases = {
         "plain": {"engine": runs.engine(), "passes": [runs.greedy(FEW, 60)]},
-        "tree": with_oracle(12, runs.greedy(FEW, 60), **apart),
-        "stock": {
-            "engine": runs.engine(**runs.oracle_drafter(12), **apart),
-            "passes": [runs.greedy(FEW, 60)],
-            "oracle": runs.oracle("plain", 12),
-        },
+        "tree": with_oracle(12, runs.greedy(FEW, 60), distributed_executor_backend="mp"),
     }
-    results = runs.run(python, tmp_path, cases, VLLM_WORKER_MULTIPROC_METHOD=method, **PROCESSES)
+    variables = {**PROCESSES, "VLLM_WORKER_MULTIPROC_METHOD": method}
+    results = runs.run(python, tmp_path, cases, **variables)
     assert results["tree"]["passes"] == results["plain"]["passes"]
-    assert results["stock"]["passes"] == results["plain"]["passes"]
     counters = results["tree"]["counters"]
     assert counters["branches"] > 10
     assert counters["fallbacks"] == {}
 
 
 def test_without_a_part_the_output_is_wrong(python: Path, tmp_path: Path) -> None:
-    """So that equality proves something, of the mask that goes through the layers above all."""
+    """So that equality proves something, of the mask that goes through the layers above all.
+
+    Without the settings it is a stock engine.
+    """
     parts = ("mask", "commit")
+    one = runs.greedy(FEW, 60)
     cases = {
-        "plain": {"engine": runs.engine(), "passes": [runs.greedy(FEW, 60)]},
-        "tree": with_oracle(12, runs.greedy(FEW, 60)),
-        **{one: with_oracle(12, runs.greedy(FEW, 60), trees={"without": [one]}) for one in parts},
+        "plain": {"engine": runs.engine(), "passes": [one]},
+        "stock": {
+            "engine": runs.engine(**runs.oracle_drafter(12)),
+            "passes": [one],
+            "oracle": runs.oracle("plain", 12),
+        },
+        "tree": with_oracle(12, one),
+        **{part: with_oracle(12, one, trees={"without": [part]}) for part in parts},
     }
     results = runs.run(python, tmp_path, cases)
     truth = runs.tokens(results["plain"]["passes"][0])
-    assert runs.tokens(results["tree"]["passes"][0]) == truth
+    for name in ("stock", "tree"):
+        assert runs.tokens(results[name]["passes"][0]) == truth, name
+    assert runs.acceptance(results["tree"]) > runs.acceptance(results["stock"]) + 0.3
     for part in parts:
         assert runs.tokens(results[part]["passes"][0]) != truth, part
 
 
-def started(python: Path, **variables: str) -> list[Any]:
-    """What vLLM's configuration comes to without trees and with them."""
-    arguments = {"model": runs.TARGET, "skip_tokenizer_init": True, "dtype": "float32"}
-    arguments |= runs.oracle_drafter(7)
+def verified(python: Path, plugins: str = "ddtree") -> tuple[int, str]:
+    """What `ddtree verify` says of the environment; `plugins` are those that vLLM may load."""
+    folder = python.parents[1]
+    state = str(folder.parent / "state")
+    code, out, err = command.run("verify", folder, DDTREE_STATE=state, VLLM_PLUGINS=plugins)
+    return code, out + err
+
+
+@pytest.mark.extended
+def test_verify_names_a_list_that_leaves_it_out(python: Path) -> None:
+    code, said = verified(python, "other")
+
+    assert code == 1
+    assert "VLLM_PLUGINS=other leaves out the plug-in" in said
+
+
+@pytest.mark.extended
+def test_verify_proves_it(python: Path) -> None:
+    code, said = verified(python)
+
+    assert (code, "verify: passed: all levels passed" in said) == (0, True), said
+
+
+@pytest.mark.extended
+def test_an_api_server(python: Path, tmp_path: Path) -> None:
+    """Its engine core is a process of its own, which verifies as many nodes as the budget has."""
+    with server.started(python, tmp_path, trees=True) as url:
+        found = server.completed(url, PROMPTS[0], 48)
+        drafts, nodes = server.drafted(url)
+    plain = {"plain": {"engine": runs.engine(), "passes": [runs.greedy(PROMPTS[:1], 48)]}}
+    (truth,) = runs.tokens(runs.run(python, tmp_path, plain)["plain"]["passes"][0])
+    assert found == truth
+    assert nodes == server.BUDGET * drafts > 0
+
+
+def refused(python: Path, **variables: str) -> str:
+    """Why vLLM makes no configuration with trees; empty if it does. Without them, it is stock."""
     done = subprocess.run(
-        [str(python), str(runs.HERE / "start.py"), json.dumps(arguments)],
-        env={**os.environ, "PYTHONPATH": str(runs.HERE), "HF_HUB_OFFLINE": "1", **variables},
+        [str(python), "-c", CONFIGURE, json.dumps(ENGINE), ""],
+        env={**os.environ, "HF_HUB_OFFLINE": "1", **variables},
         capture_output=True, text=True, check=False, timeout=600,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
-    results: list[Any] = json.loads(done.stdout.splitlines()[-1])
-    return results
+    said = [line for line in done.stdout.splitlines() if line.startswith(("stock", "refused"))]
+    assert said[0] == "stock 7 7"
+    return said[1].removeprefix("refused ") if said[1:] else ""
 
 
 def written(site: Path, name: str, change: Callable[[str], str]) -> None:
@@ -103,17 +143,12 @@ def written(site: Path, name: str, change: Callable[[str], str]) -> None:
     path.write_text(text)
 
 
-def test_the_width_is_the_budget_where_trees_are_configured(python: Path) -> None:
-    assert started(python) == [7, 12]
-
-
 def test_a_list_of_plug_ins_that_leaves_it_out_is_noticed(python: Path) -> None:
-    stock, trees = started(python, VLLM_PLUGINS="other")
+    reason = refused(python, VLLM_PLUGINS="other")
 
-    assert stock == 7
-    assert "VLLM_PLUGINS=other leaves out the plug-in" in trees
-    assert "set VLLM_PLUGINS=other,ddtree" in trees
-    assert started(python, VLLM_PLUGINS="other,ddtree") == [7, 12]
+    assert "VLLM_PLUGINS=other leaves out the plug-in" in reason
+    assert "set VLLM_PLUGINS=other,ddtree" in reason
+    assert refused(python, VLLM_PLUGINS="other,ddtree") == ""
 
 
 def _cut(text: str) -> str:
@@ -144,23 +179,28 @@ DAMAGES: dict[str, tuple[str, Callable[[str], str], str]] = {
 }
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+QUICK = ("a runtime that is cut off", "a function that changed")
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [one if one in QUICK else pytest.param(one, marks=pytest.mark.extended) for one in DAMAGES],
+)
 def test_what_is_damaged_or_changed_is_stock_and_refuses_trees(copied: Path, damage: str) -> None:
     """With the reason, in the process that makes the configuration."""
     file, change, words = DAMAGES[damage]
     written(environment.site_packages(copied), file, change)
 
-    stock, trees = started(copied)
+    reason = refused(copied)
 
-    assert stock == 7
-    assert words in trees, trees
-    assert "ddtree patch --status" in trees
+    assert words in reason, reason
+    assert "ddtree patch --status" in reason
 
 
 def test_a_change_beside_the_functions_is_none(copied: Path) -> None:
     written(environment.site_packages(copied), SAMPLER, lambda text: f"# A patch of ours.\n{text}")
 
-    assert started(copied) == [7, 12]
+    assert refused(copied) == ""
 
 
 RELEASES = [*DRAFTERS, "0.27.0", "0.27.1", "0.28.0", "0.29.0", "0.31.0", "0.33.0"]

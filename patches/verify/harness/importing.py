@@ -1,4 +1,4 @@
-"""Import every module that the patch edited, and see that the runtime's hook is in it."""
+"""Import every module that the patch hooks into, and see that the runtime's hook is in it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .plan import IMPORTS
 
 
 def run(job: dict[str, Any], folder: Path, part: str) -> bool:
-    """Emit what is installed, and one check per edited module; whether all can be imported."""
+    """Emit what is installed, and one check per hooked module; whether all can be imported."""
     del folder, part
-    events.progress("importing the edited modules")
+    events.progress("importing the hooked modules")
     checks = [_imported(name) for name in job["modules"]]
     events.emit("facts", **_facts())
     events.emit("checks", part=IMPORTS, checks=checks)
@@ -32,11 +32,26 @@ def _imported(name: str) -> dict[str, Any]:
         return {"name": name, "passed": False, "detail": f"{type(failure).__name__}: {failure}"}
     hook = getattr(module, "_ddtree_hook", None)
     if hook is None:
-        return {"name": name, "passed": False, "detail": f"no hook in {module.__file__}"}
+        reason = _not_assigned(name)
+        detail = f"no hook in {module.__file__}: {reason}" if reason else str(module.__file__)
+        return {"name": name, "passed": not reason, "detail": detail}
     if hook.__module__ != "ddtree_runtime.hooks":
         detail = "the runtime cannot be imported, so its hooks do nothing"
         return {"name": name, "passed": False, "detail": detail}
     return {"name": name, "passed": True, "detail": str(module.__file__)}
+
+
+def _not_assigned(name: str) -> str:
+    """Why no plug-in has hooked into a module; empty if one has."""
+    if importlib.util.find_spec("ddtree_plugin") is None:
+        return "its file was not edited"
+    plugin = importlib.import_module("ddtree_plugin")
+    # As every process of vLLM does when it starts.
+    importlib.import_module("vllm.plugins").load_general_plugins()
+    if not plugin.PLUGIN.registered:
+        return str(plugin.why_not())
+    hooked: dict[str, Any] = importlib.import_module("ddtree_plugin.hooked").MODULES
+    return "" if name in hooked else "the plug-in assigns nothing in it"
 
 
 def _facts() -> dict[str, Any]:
