@@ -6,15 +6,11 @@ import importlib.metadata
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
-
-from ddtree_plugin.hooked import DISTRIBUTION, FILES, FUNCTIONS, MODULES, VERSION
-from ddtree_runtime import refusals
-from ddtree_runtime.hooks import name_of
 
 from .functions import changed
 
@@ -32,25 +28,31 @@ def start(
     if problem:
         plugin.failed(f"the plug-in was made for another vLLM: {problem}; {_AGAIN}")
         return
-    refusals.ASSIGNED.update(MODULES)
-    for module, put_on in MODULES.items():
-        after_import(module, partial(_assign, plugin, put_on))
+    from ddtree_plugin import hooked
+    from ddtree_runtime import refusals
+
+    refusals.ASSIGNED.update(hooked.MODULES)
+    for module, put_on in hooked.MODULES.items():
+        functions = hooked.FUNCTIONS[f"{module.replace('.', '/')}.py"]
+        after_import(module, partial(_assign, plugin, put_on, functions))
 
 
 def problems() -> Iterator[str]:
     """What is not as it was when the plug-in was planned."""
-    if DISTRIBUTION:
-        version = _version(DISTRIBUTION)
-        if version != VERSION:
+    from ddtree_plugin import hooked
+
+    if hooked.DISTRIBUTION:
+        version = _version(hooked.DISTRIBUTION)
+        if version != hooked.VERSION:
             found = f"is {version} now" if version else "is not here"
-            yield f"{DISTRIBUTION} was {VERSION}, and {found}"
+            yield f"{hooked.DISTRIBUTION} was {hooked.VERSION}, and {found}"
             return
     # Known where vLLM is imported, and found where it is not.
     vllm = importlib.util.find_spec("vllm")
     if vllm is None or vllm.origin is None:
         yield "there is no vLLM"
         return
-    yield from changed(Path(vllm.origin).parents[1], FUNCTIONS, FILES).values()
+    yield from changed(Path(vllm.origin).parents[1], hooked.FUNCTIONS, hooked.FILES).values()
 
 
 def _version(distribution: str) -> str | None:
@@ -60,10 +62,13 @@ def _version(distribution: str) -> str | None:
         return None
 
 
-def _assign(plugin: Plugin, put_on: Callable[[], None], module: ModuleType) -> None:
+def _assign(
+    plugin: Plugin, put_on: Callable[[], None], names: Iterable[str], module: ModuleType
+) -> None:
+    from ddtree_runtime.hooks import name_of
+
     if plugin.problem:
         return
-    names = _functions(module)
     before = {name: _attribute(module, name) for name in names}
     if any(name_of(_plain(found)) for found in before.values()):
         return
@@ -76,11 +81,6 @@ def _assign(plugin: Plugin, put_on: Callable[[], None], module: ModuleType) -> N
     for name, found in before.items():
         if "." not in name:
             _replace(found, _attribute(module, name))
-
-
-def _functions(module: ModuleType) -> list[str]:
-    file = f"{module.__name__.replace('.', '/')}.py"
-    return list(FUNCTIONS[file])
 
 
 def _attribute(module: ModuleType, name: str) -> Any:

@@ -126,6 +126,20 @@ def test_a_hooked_file_that_changes_between_plan_and_apply_is_a_refusal(
     assert not (install.site / PLUGIN).exists()
 
 
+def test_a_package_that_cannot_be_written_to_needs_not_be(
+    install: mini.Mini, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root may write everywhere, so that permissions alone would refuse nothing here."""
+    real, package = os.access, install.site / "vllm"
+
+    def access(path: str | Path, mode: int) -> bool:
+        return package not in (Path(path), *Path(path).parents) and real(path, mode)
+
+    monkeypatch.setattr(os, "access", access)
+    mini.refused(install, "cannot be written to")
+    applied(install)
+
+
 def test_the_same_anchors_are_looked_for(tmp_path: Path) -> None:
     install = mini.make(tmp_path)
     files = mini.FILES | {mini.RUNNER: mini.FILES[mini.RUNNER].replace("def _sample(", "def _s(")}
