@@ -77,7 +77,12 @@ def _assign(
         other = ", ".join(f"{name} is {_described(before[name])}" for name in replaced)
         plugin.failed(f"something else replaced what is hooked: {other}")
         return
-    put_on()
+    try:
+        put_on()
+    # Whatever a damaged runtime raises: vLLM is stock then.
+    except Exception as error:  # noqa: BLE001
+        plugin.failed(f"{module.__name__} cannot be hooked ({type(error).__name__}: {error})")
+        return
     for name, found in before.items():
         if "." not in name:
             _replace(found, _attribute(module, name))
@@ -87,9 +92,9 @@ def _attribute(module: ModuleType, name: str) -> Any:
     *owner, last = name.split(".")
     found: Any = module
     for part in owner:
-        found = getattr(found, part)
+        found = getattr(found, part, None)
     # A property as it is, and no method of another class.
-    return vars(found).get(last)
+    return vars(found).get(last) if found is not None else None
 
 
 def _plain(found: Any) -> Any:

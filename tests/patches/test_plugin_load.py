@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -195,6 +196,60 @@ print(refusal(lambda: VllmConfig(SETTINGS)))
 
     assert stock == "3"
     assert "GPUModelRunner._sample is __main__.mine" in trees
+
+
+@pytest.mark.parametrize("gone", ["del GPUModelRunner._sample", "del runner.GPUModelRunner"])
+def test_what_somebody_took_away_before_leaves_a_stock_vllm(site: Path, gone: str) -> None:
+    code = f"""
+import vllm.v1.worker.gpu_model_runner as runner
+from vllm.v1.worker.gpu_model_runner import GPUModelRunner
+{gone}
+load()
+from vllm.config.vllm import VllmConfig
+print(VllmConfig().num_speculative_tokens)
+print(refusal(lambda: VllmConfig(SETTINGS)))
+"""
+    stock, trees = said(site, code).splitlines()
+
+    assert stock == "3"
+    assert "something else replaced what is hooked: GPUModelRunner." in trees
+
+
+def test_a_module_that_cannot_be_hooked_is_stock(tmp_path: Path) -> None:
+    """Found out as late as it is imported."""
+    place = planted(tmp_path)
+    hooked = place / "ddtree_plugin" / "hooked.py"
+    line = '    GPUModelRunner._sample = hook("v1.sample")'
+    assert line in hooked.read_text()
+    hooked.write_text(hooked.read_text().replace(line, "    raise LookupError(1)\n" + line, 1))
+    code = """
+load()
+import vllm.v1.worker.gpu_model_runner
+from vllm.config.vllm import VllmConfig
+print(VllmConfig().num_speculative_tokens)
+print(refusal(lambda: VllmConfig(SETTINGS)))
+"""
+    stock, trees = said(place, code).splitlines()
+
+    assert stock == "3"
+    assert "gpu_model_runner cannot be hooked (LookupError: 1)" in trees
+
+
+def test_a_package_in_an_archive_is_hooked_as_well(tmp_path: Path) -> None:
+    """Whose modules share one loader; each is acted upon as itself."""
+    place = planted(tmp_path)
+    with zipfile.ZipFile(tmp_path / "more.zip", "w") as archive:
+        archive.writestr("one.py", "VALUE = 1\n")
+        archive.writestr("two.py", "VALUE = 2\n")
+    code = f"""
+sys.path.insert(0, {str(tmp_path / "more.zip")!r})
+seen = []
+ddtree_plugin.after_import("one", lambda module: seen.append(module.__name__))
+import two, one, importlib
+importlib.reload(two)
+print(seen)
+"""
+    assert said(place, code) == "['one']\n"
 
 
 def test_what_somebody_wrapped_before_is_hooked_around(site: Path) -> None:
