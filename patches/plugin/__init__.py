@@ -34,6 +34,10 @@ GUARDED = {
 }
 
 
+class Refused(RuntimeError):
+    """Trees are configured, and not hooked in; says why, and what helps."""
+
+
 class Plugin:
     """What has become of the plug-in in this process.
 
@@ -52,7 +56,7 @@ class Plugin:
         """Know a problem from here on; it ends this process if trees are configured in it.
 
         Raises:
-            RuntimeError: they are.
+            Refused: they are.
         """
         self.registered, self.problem = False, problem
         if self.configured:
@@ -158,7 +162,7 @@ def refuse_without_hooks(config: Any) -> None:
     """End a start whose configuration asks for trees that are not hooked in.
 
     Raises:
-        RuntimeError: it does; with the reason, and what helps.
+        Refused: it does.
     """
     given = getattr(config, "additional_config", None)
     if not isinstance(given, dict) or NAME not in given:
@@ -189,5 +193,15 @@ def why_not() -> str:
     return f"vLLM did not load the plug-in that brings them; {STATUS}"
 
 
-def _refusal() -> RuntimeError:
-    return RuntimeError(f"ddtree: trees are configured, and {why_not()}")
+def _refusal() -> Refused:
+    before = sys.excepthook
+
+    def hook(kind: Any, error: Any, trace: Any) -> None:
+        # Where nobody catches it, the message is enough: it needs no look at vLLM's code.
+        if isinstance(error, Refused):
+            sys.stderr.write(f"{error}\n")
+        else:
+            before(kind, error, trace)
+
+    sys.excepthook = hook
+    return Refused(f"ddtree: trees are configured, and {why_not()}")

@@ -291,6 +291,17 @@ print(refusal(lambda: WorkerBase(config)) == refusal(lambda: WorkerBase(vllm_con
     assert worker == "True"
 
 
+def test_a_refusal_that_nobody_catches_is_one_line(site: Path) -> None:
+    code = "load()\nfrom vllm.config.vllm import VllmConfig\nVllmConfig(SETTINGS)\n"
+    done = subprocess.run(
+        [sys.executable, "-c", HEAD + code, str(site)],
+        env={"PATH": "", "VLLM_PLUGINS": ""},
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)
+    assert done.stderr.startswith("ddtree: trees are configured, and VLLM_PLUGINS= leaves out")
+
+
 def test_a_configuration_that_is_made_by_hand_loads_the_plug_ins(site: Path) -> None:
     """Before vLLM has come by them."""
     code = """
