@@ -65,13 +65,9 @@ def _version(distribution: str) -> str | None:
 def _assign(
     plugin: Plugin, put_on: Callable[[], None], names: Iterable[str], module: ModuleType
 ) -> None:
-    from ddtree_runtime.hooks import name_of
-
     if plugin.problem:
         return
     before = {name: _attribute(module, name) for name in names}
-    if any(name_of(_plain(found)) for found in before.values()):
-        return
     replaced = [name for name, found in before.items() if not _is_own(module, name, found)]
     if replaced:
         other = ", ".join(f"{name} is {_described(before[name])}" for name in replaced)

@@ -172,10 +172,6 @@ def hook(name):
         return function
 
     return decorate
-
-
-def name_of(function):
-    return None
 '''
 # What a plug-in asks of the runtime besides.
 RUNTIME = {

@@ -67,13 +67,14 @@ def imported():
     return [importlib.import_module(name) for name in MODULES]
 
 def hooks():
-    from ddtree_runtime.hooks import name_of
-    owners = imported()
-    owners += [one for module in owners for one in vars(module).values() if isinstance(one, type)]
-    values = [getattr(value, "fget", value) for owner in owners for value in vars(owner).values()]
-    found = {{id(value): value for value in values if name_of(value)}}
-    assert not any(name_of(value.__wrapped__) for value in found.values())
-    return sorted(map(name_of, found.values()))
+    from ddtree_runtime.attached import PLACES
+    imported()
+    bare = [place.hooked for place in PLACES.values()]
+    for place in PLACES.values():
+        found = vars(place.owner())[place.path[-1]]
+        assert getattr(found, "fget", found) is place.hooked
+        assert place.hooked.__wrapped__ not in bare
+    return sorted(PLACES)
 
 def refusal(call):
     try:
