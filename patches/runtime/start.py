@@ -5,7 +5,6 @@ A worker would find the same, minutes later and in the middle of other processes
 
 from __future__ import annotations
 
-import pathlib
 import sys
 from collections.abc import Callable
 from types import TracebackType
@@ -13,10 +12,7 @@ from typing import Any
 
 from .attached import check_attached
 from .config import SettingsError, settings_of
-from .files import damaged
 from .refusals import Refused, check_config
-
-PACKAGE = pathlib.Path(__file__).parent
 
 
 def create_engine_config(
@@ -26,12 +22,10 @@ def create_engine_config(
 
     Raises:
         SettingsError: the settings are wrong.
-        Refused: trees cannot work with this configuration, or the runtime is damaged.
+        Refused: trees cannot work with this configuration.
     """
     try:
         settings = settings_of(getattr(arguments, "additional_config", None))
-        if settings is not None:
-            check_files(PACKAGE)
         config = function(arguments, *args, **named)
         if settings is not None:
             check_config(settings, config)
@@ -41,23 +35,6 @@ def create_engine_config(
         _say_it_once()
         raise
     return config
-
-
-def check_files(package: pathlib.Path) -> None:
-    """Look at the files of the runtime, many of which are read only once they are needed.
-
-    Args:
-        package: the runtime, beside the folder that says what it consists of.
-
-    Raises:
-        Refused: one of them is not as it was written.
-    """
-    changed = damaged(package)
-    if changed:
-        raise Refused(
-            f"the runtime is damaged: {', '.join(changed)}",
-            "run `ddtree patch --revert` on this environment, then `ddtree patch --apply`",
-        )
 
 
 def _say_it_once() -> None:

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from ddtree.patches.distribution import DIST_INFO, distribution
 from ddtree.patches.runtime import config as config_module
 from ddtree.patches.runtime import non_causal, refusals
 from ddtree.patches.runtime.budget import num_speculative_tokens
 from ddtree.patches.runtime.config import Settings, SettingsError, settings_of
 from ddtree.patches.runtime.refusals import Refused, check_config, check_layer
-from ddtree.patches.runtime.start import check_files
 from tests.patches import releases
 
 FULL_GRAPHS = SimpleNamespace(has_full_cudagraphs=lambda: True)
@@ -300,24 +296,6 @@ def test_dflash_is_refused_where_its_target_has_no_backend(
             check_config(settings, config(**GPU))
     else:
         check_config(settings, config(**GPU))
-
-
-def test_every_file_of_the_runtime_is_looked_at(tmp_path: Path) -> None:
-    """By what was written beside it; what is there besides does no harm."""
-    for name, data in distribution().items():
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-    package = tmp_path / "ddtree_runtime"
-    (package / "__pycache__").mkdir()
-    check_files(package)
-    (package / "kernels/tree/walk/kernel.py").write_bytes(b"")
-    (package / "kernels/tree/build/kernel.py").unlink()
-    with pytest.raises(Refused, match=r"build/kernel\.py, .*walk/kernel\.py.*patch --apply"):
-        check_files(package)
-    # Whoever copied the package alone has nothing to compare it with.
-    shutil.rmtree(tmp_path / DIST_INFO)
-    check_files(package)
 
 
 def layer(**changes: Any) -> SimpleNamespace:

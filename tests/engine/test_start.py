@@ -106,4 +106,5 @@ def test_a_damaged_runtime_is_refused_at_once(copied: Path) -> None:
     file.write_text(text[:100])
     stock, trees = configured(copied, [{}, {"additional_config": BUDGET}])
     assert stock == 7
-    assert trees.startswith(f"Refused: ddtree: the runtime is damaged: {damaged}; to start, run")
+    assert trees.startswith("RuntimeError: ddtree: trees are configured, and their runtime cannot")
+    assert f"{damaged}); run: ddtree patch --status" in trees
