@@ -51,7 +51,11 @@ def test_output_is_greedy_and_branches_are_accepted(run: Run) -> None:
         counters = result["counters"]
         assert counters["branches"] > 250
         assert counters["fallbacks"] == {}
-        assert counters["acceptance_length"] == pytest.approx(runs.acceptance(result))
+        # A prompt that is cached but for its last token gets rows that vLLM pads and counts.
+        padded = sum((len(one) + kept) % 32 == 1 for one in PROMPTS for kept in (100, 130))
+        metrics = result["metrics"]
+        assert counters["requests"] == metrics["vllm:spec_decode_num_drafts"] - padded > 0
+        assert counters["accepted"] == metrics["vllm:spec_decode_num_accepted_tokens"]
         assert counters["acceptance_length"] > counters["acceptance_length_chain"] + 0.5
         lengths.append(counters["acceptance_length"])
     assert lengths == sorted(lengths)

@@ -182,6 +182,8 @@ def test_every_mutating_call_of_a_plug_in_may_fail(
     install: mini.Mini, action: str, fault: str
 ) -> None:
     install = replace(install, way=Way.PLUGIN)
+    if action.startswith("bundle"):
+        perform.bundle(install.options, install.root / "bundle")
     server = Server(install)
     states = States(install)
     states.go_to(STARTS[action])
