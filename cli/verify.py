@@ -242,7 +242,7 @@ def _verified(options: Options, far: Far | None, *, quiet: bool) -> Report:
     from .render.text import clean
 
     try:
-        with progress(quiet=quiet) as say:
+        with progress(quiet=quiet, lines=True) as say:
             return perform(options, say, far)
     except (FarSideError, Unserved) as failure:
         complain("".join(f"target: {clean(line)}\n" for line in failure.log))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import time
 from pathlib import Path
@@ -45,6 +46,16 @@ def check(report: dict[str, Any], level: str, name: str) -> str:
     return str({one["name"]: one["outcome"] for one in found["checks"]}[name])
 
 
+def _assert_told(lines: list[str]) -> None:
+    """Without a terminal, lines say when each level, engine and pass began, and what is left."""
+    assert all(re.match(r"\[\d+:\d\d\] \S", line) for line in lines), lines
+    for part in ("L1", "L2", "importing", "starting an engine", "decoding", "timing steps"):
+        told = [line for line in lines if f"] {part}" in line]
+        assert told, part
+        assert any("left: " in line for line in told), part
+    assert "L2" in next(line for line in lines if "] L1" in line).partition("left: ")[2]
+
+
 def test_a_patched_vllm_passes_and_says_that_a_tree_does_not_pay(
     environment: Path, state: Path
 ) -> None:
@@ -56,7 +67,8 @@ def test_a_patched_vllm_passes_and_says_that_a_tree_does_not_pay(
     verified.patch(environment, state / "work")
     before = sorted(environment.rglob("*"))
     code, out, err = verified.run("verify", environment, "--format", "json", TRITON_INTERPRET="1")
-    assert (code, err) == (0, ""), out + err
+    assert code == 0, out + err
+    _assert_told(err.splitlines())
     report = json.loads(out)
     assert errors(report) == []
     assert report["verdict"] == "passed"

@@ -61,6 +61,7 @@ def run(job: Job, folder: Path, part: str) -> None:
     first(job, truth, host)
     if case.role in ("chain", "width1", "tree"):
         rounds = len(plan.segments(job)[0])
+        events.progress(f"timing steps: {case.name}; {plan.left(job, case.name)}")
         finish(host, [segment(job, truth, host, number) for number in range(rounds)])
     else:
         finish(host, [])
@@ -85,7 +86,9 @@ def together(job: Job, truth: Truth, cases: list[Case]) -> None:
     found: dict[str, list[dict[str, Any]]] = {host.case.name: [] for host in timed}
     rounds = len(plan.segments(job)[0])
     for number in range(rounds):
-        events.progress(f"timing steps, round {number + 1} of {rounds}")
+        events.progress(
+            f"timing steps, round {number + 1} of {rounds}; {plan.left(job, plan.TIMING)}"
+        )
         # Whoever comes first in a round comes last in the next.
         for host in timed if number % 2 else reversed(timed):
             found[host.case.name].append(segment(job, truth, host, number))
@@ -106,13 +109,13 @@ def _attempt(case: Case, action: Any) -> Any:
 
 def started(job: Job, case: Case) -> Host:
     """Start an engine."""
-    events.progress(f"starting an engine: {case.name}")
+    events.progress(f"starting an engine: {case.name}; {plan.left(job, case.name)}")
     return Host(case, job["runner"])
 
 
 def first(job: Job, truth: Truth, host: Host) -> bool:
     """The passes of an engine that are not timed."""
-    events.progress(f"decoding: {host.case.name}")
+    _say(job, host, "")
     passes = {"plain": plainly, "oracle": with_oracle}.get(host.case.role, drafted)
     passes(job, truth, host)
     return True
@@ -167,7 +170,7 @@ def with_oracle(job: Job, truth: Truth, host: Host) -> None:
     captured = host.call(worker.seen, "trees")
     events.emit("nodes", without=None, **nodes.compared(host, captured))
     for number, part in enumerate(PARTS):
-        events.progress(f"decoding without {part}, which has to go wrong")
+        _say(job, host, f" without {part}, which has to go wrong")
         host.forget()
         host.call(worker.tell, known, nodes_, seed + 1 + number)
         host.call(worker.leave_out, [part])
@@ -212,6 +215,10 @@ def _preemptions(host: Host) -> int | None:
     return None if found is None else int(found)
 
 
+def _say(job: Job, host: Host, how: str) -> None:
+    events.progress(f"decoding: {host.case.name}{how}; {plan.left(job, host.case.name)}")
+
+
 def _silent(truth: Truth, host: Host, tokens: int) -> None:
     """Decode in a patched engine while its drafter says nothing."""
     _pass(host, "no drafts", 0, host.generate(truth.prompts, tokens), silent=True)
@@ -220,6 +227,7 @@ def _silent(truth: Truth, host: Host, tokens: int) -> None:
 
 def _again(job: Job, truth: Truth, host: Host) -> None:
     """Continue after five eighths, on blocks that the pass before wrote."""
+    _say(job, host, ", continued")
     kept = job["tokens"] * 5 // 8
     found = host.generate(truth.after(kept), job["tokens"] - kept)
     _pass(host, "continued", kept, found)

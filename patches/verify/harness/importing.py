@@ -10,17 +10,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from . import events
-from .plan import IMPORTS
+from . import events, plan
 
 
 def run(job: dict[str, Any], folder: Path, part: str) -> bool:
     """Emit what is installed, and one check per hooked module; whether all can be imported."""
     del folder, part
-    events.progress("importing the hooked modules")
+    events.progress(f"importing the hooked modules; {plan.left(job, plan.IMPORTS)}")
     checks = [_imported(name) for name in job["modules"]]
     events.emit("facts", **_facts())
-    events.emit("checks", part=IMPORTS, checks=checks)
+    events.emit("checks", part=plan.IMPORTS, checks=checks)
     return all(check["passed"] for check in checks)
 
 

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from . import events, plain, trees
+from . import events, plain, plan, trees
 from .check import Difference, check, differ
 
 NODES = (1, 2, 3, 7, 16, 33, 63, 64, 65, 100, 128)
@@ -21,7 +21,7 @@ Trial = Callable[[], Difference]
 def run(job: dict[str, Any], folder: Path, part: str) -> None:
     """Emit one check per unit."""
     del folder
-    events.progress("L1: walks and builds against plain references")
+    events.progress(f"L1: walks and builds against plain references; {plan.left(job, part)}")
     seed = job["seed"]
     checks = [
         check("walk", walks(random.Random(seed)), "batches of trees"),

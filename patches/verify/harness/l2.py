@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from . import events, l1, plain, trees
+from . import events, l1, plain, plan, trees
 from .check import Difference, check, differ
 
 NODES = (1, 7, 33, 64, 100)
@@ -26,7 +26,7 @@ def run(job: dict[str, Any], folder: Path, part: str) -> None:
     del folder
     checks = []
     for form, name in forms().items():
-        events.progress(f"L2: kernels, {name}")
+        events.progress(f"L2: kernels, {name}; {plan.left(job, part)}")
         source = random.Random(job["seed"])
         # Under the interpreter a large tree takes seconds.
         sizes = NODES if "interpreter" not in name else NODES[:3]

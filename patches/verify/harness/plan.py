@@ -14,6 +14,7 @@ ENGINE_LEVELS = ("L3", "L4", "L5")
 # One process for engines that live side by side, so that their steps can be timed in turns.
 TOGETHER = "engines"
 IMPORTS = "imports"
+TIMING = "timing"
 INPUTS = "inputs"
 # The mark in the folder that ends a verification before anything was run.
 REFUSED = "refused"
@@ -71,6 +72,18 @@ def parts(job: Job, known: Callable[[], Job]) -> Iterator[tuple[str, dict[str, s
     # Where vLLM could not even say which runner it takes, that is the finding.
     for name, _ in roles(job) if engines and job["runner"] else ():
         yield name, variables(job)
+
+
+def left(job: Job, stage: str) -> str:
+    """What comes after a level, the imports or an engine, in words."""
+    stages = [level for level in ("L1", "L2") if level in job["levels"]]
+    stages.append(IMPORTS)
+    if set(job["levels"]) & set(ENGINE_LEVELS):
+        stages += [name for name, _ in roles(job)]
+        # Engines that live side by side are timed in turns, the others each by themselves.
+        stages += [TIMING] * (job["model"] is None)
+    after = stages[stages.index(stage) + 1 :]
+    return f"left: {', '.join(after)}" if after else "nothing is left"
 
 
 def _units(level: str) -> dict[str, str]:
