@@ -23,7 +23,8 @@ def run(level: Any, monkeypatch: pytest.MonkeyPatch) -> Results:
     monkeypatch.setattr(
         events, "emit", lambda kind, **fields: sent.append({"kind": kind, **fields})
     )
-    level.run({"seed": 3}, Path(), "part")
+    part = level.__name__.rpartition(".")[2].upper()
+    level.run({"seed": 3, "levels": [part]}, Path(), part)
     (found,) = (event["checks"] for event in sent if event["kind"] == "checks")
     return {one["name"]: one for one in found}
 
