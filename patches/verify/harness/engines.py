@@ -86,9 +86,7 @@ def together(job: Job, truth: Truth, cases: list[Case]) -> None:
     found: dict[str, list[dict[str, Any]]] = {host.case.name: [] for host in timed}
     rounds = len(plan.segments(job)[0])
     for number in range(rounds):
-        events.progress(
-            f"timing steps, round {number + 1} of {rounds}; {plan.left(job, plan.TIMING)}"
-        )
+        events.progress(f"timing steps, round {number + 1} of {rounds}")
         # Whoever comes first in a round comes last in the next.
         for host in timed if number % 2 else reversed(timed):
             found[host.case.name].append(segment(job, truth, host, number))
