@@ -13,7 +13,6 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-from importlib.metadata import entry_points
 from typing import Any
 
 GROUP = "vllm.general_plugins"
@@ -70,6 +69,9 @@ def _unread(site: str, points: list[str]) -> str:
 
 def _loaded(points: list[str]) -> str:
     """Why vLLM would not load the plug-ins, or why they would not hook into it."""
+    if points:
+        # Where no plug-in is asked for, none of what this loads is needed.
+        from importlib.metadata import entry_points
     for value in points:
         found = [point for point in entry_points(group=GROUP) if point.value == value]
         if len(found) != 1:
