@@ -27,7 +27,7 @@ import torch
 from tests.checkout import ROOT
 from tests.engine import environment, installs, runs, test_cache
 
-from .engine import header
+from .engine import header, large_models
 from .engine_cases.workers import Place, Worker, started
 from .timing import Case, Timing, measure, wall_clock
 
@@ -118,29 +118,37 @@ def patched(checkout: Path, folder: Path) -> Path:
 
 
 @dataclass(slots=True)
-class Neighbour:
-    """Seven requests of 40 tokens beside one whose prompt has some length, in one engine."""
+class Requests:
+    """Requests of so many tokens, in one engine."""
 
     worker: Worker
-    length: int
+    prompts: list[list[int]]
+    tokens: int
     # Tokens of a step and request in which all of them decode.
     emitted: float = 0.0
 
     def __call__(self) -> None:
         """Run a pass."""
-        prompts = runs.prompts((5, 20, 33, 47, 64, 31, 90), seed=3)
-        prompts += runs.prompts((self.length,), seed=4)
-        sampling = {"temperature": 0.0, "max_tokens": 40, "ignore_eos": True}
-        found = self.worker.ask(prompts=prompts, sampling=sampling)["emitted"]
-        self.emitted = sum(found) / len(found) / len(prompts)
+        sampling = {"temperature": 0.0, "max_tokens": self.tokens, "ignore_eos": True}
+        found = self.worker.ask(prompts=self.prompts, sampling=sampling)["emitted"]
+        self.emitted = sum(found) / len(found) / len(self.prompts)
 
 
-def engines(stack: ExitStack, checkout: Path) -> Iterator[Case]:
-    """Whole engines of the tiny model: before and after beside the stock chain."""
+def engines(
+    stack: ExitStack, checkout: Path, model: dict[str, Any], lengths: tuple[int, ...], tokens: int
+) -> Iterator[Case]:
+    """Whole engines with trees, before and after, and the stock chain's.
+
+    Args:
+        stack: ends them.
+        checkout: how it was before.
+        model: arguments of `LLM`.
+        lengths: of the prompts beside the one that is at the end of the context, or is not.
+        tokens: of each request.
+    """
     scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-    old = patched(checkout, scratch / "old")
-    new = patched(ROOT, scratch / "new")
-    given = runs.engine(max_num_batched_tokens=2048, max_model_len=LONGEST, **runs.dflash())
+    old, new = patched(checkout, scratch / "old"), patched(ROOT, scratch / "new")
+    given = runs.engine(max_num_batched_tokens=2048, max_model_len=LONGEST, **model)
     given["enable_prefix_caching"] = False
     trees = {**given, **runs.trees(BUDGET)}
     place = Place(old, new, threads=1)
@@ -150,9 +158,23 @@ def engines(stack: ExitStack, checkout: Path) -> Iterator[Case]:
         AFTER: stack.enter_context(started(place, scratch / "2", trees, patched=True)),
         "stock chain": stack.enter_context(started(stock, scratch / "3", given, patched=False)),
     }
-    for words, length in (("at the end", LONGEST - 45), ("in the middle", LONGEST // 2)):
-        forms = {name: Neighbour(worker, length) for name, worker in workers.items()}
-        yield Case("7 requests", f"beside one {words} of the context", forms)
+    others = runs.prompts(lengths, seed=3)
+    for words, length in (("at the end", LONGEST - tokens - 5), ("in the middle", LONGEST // 2)):
+        prompts = others + runs.prompts((length,), seed=4)
+        forms = {name: Requests(worker, prompts, tokens) for name, worker in workers.items()}
+        yield Case(f"{len(others)} requests", f"beside one {words} of the context", forms)
+
+
+def tiny() -> tuple[dict[str, Any], tuple[int, ...], int]:
+    """The tiny model, whose rows cost next to nothing."""
+    return runs.dflash(), (5, 20, 33, 47, 64, 31, 90), 40
+
+
+def large() -> tuple[dict[str, Any], tuple[int, ...], int]:
+    """The model of 101 million parameters, which drafts for itself and so never errs."""
+    target = str(large_models(environment.engine_python()) / "target")
+    drafter = {"method": "draft_model", "model": target, "num_speculative_tokens": 7}
+    return {"model": target, "speculative_config": drafter}, (5, 20, 33), 24
 
 
 def line(case: Case, timing: Timing) -> str:
@@ -162,6 +184,12 @@ def line(case: Case, timing: Timing) -> str:
     took = f"{middle} ms | {low} to {high} | {timing.speedup():.3g}x"
     tokens = getattr(case.forms[timing.form], "emitted", None)
     return f"| {what} | {form} | {took} | {'' if tokens is None else f'{tokens:.2f}'} |"
+
+
+def report(case: Case, budget: float, rounds: int) -> None:
+    """Time a case and print its rows."""
+    for timing in measure(case, wall_clock, budget, rounds):
+        print(line(case, timing), flush=True)
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -176,11 +204,12 @@ def main(argv: list[str] | None = None) -> int:
     for text in header(1):
         print(f"- {text}")
     print("\n| case | form | median | quartiles | as fast | tokens |\n|---|---|---|---|---|---|")
-    with ExitStack() as stack:
-        for cases, budget in ((apart(), 1.0), (engines(stack, options.checkout.resolve()), 0.0)):
-            for case in cases:
-                for timing in measure(case, wall_clock, budget, options.rounds):
-                    print(line(case, timing), flush=True)
+    for case in apart():
+        report(case, 1.0, options.rounds)
+    for model in (tiny, large):
+        with ExitStack() as stack:
+            for case in engines(stack, options.checkout.resolve(), *model()):
+                report(case, 0.0, options.rounds)
     return 0
 
 
