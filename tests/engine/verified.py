@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,8 @@ from ..checkout import ROOT
 
 # Text of a file, and what takes its place.
 Mutation = Mapping[str, tuple[str, str]]
+# What `ddtree verify` says of its progress where there is no terminal.
+PROGRESS = re.compile(r"(?m)^\[\d+:\d\d\] \S.*\n")
 
 
 def patch(environment: Path, work: Path, mutation: Mutation | None = None) -> None:
@@ -60,6 +63,11 @@ def run(*arguments: str | Path, patience: float = 540.0, **variables: str) -> tu
     process = command(*arguments, **variables)
     out, err = process.communicate(timeout=patience)
     return process.returncode, out, err
+
+
+def beside_progress(err: str) -> str:
+    """What else a command says on stderr."""
+    return PROGRESS.sub("", err)
 
 
 def processes(mark: str) -> list[int]:
