@@ -189,12 +189,13 @@ def rejection_sample(function: Function, *args: Any, **named: Any) -> Any:
 
     The sampler may hand its requests over in several parts, one after another.
     """
+    # Before anything: whoever replaced the sampler has told nothing of the step.
+    step = decided()
     result = function(*args, **named)
     if ACTIVE.depth is None:
         return result
     sampled, num_sampled = result
     num_sampled = limited(num_sampled, ACTIVE.depth)
-    step = decided()
     if step is None or step.is_walked is None:
         return sampled, num_sampled
     part = slice(step.judged, step.judged + len(num_sampled))
