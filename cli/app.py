@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -17,8 +18,8 @@ from . import compare, host, patch, rules, verify
 from .options import chosen_format, named_format
 from .output import complain, emit
 from .render import error
+from .start import INTERRUPTED, begun
 
-INTERRUPTED = 130
 HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
 
 
@@ -42,21 +43,22 @@ class ErrorsBecomeExitCodes(TyperGroup):
             return super().parse_args(ctx, args)
         except _WrongCommandLine as failure:
             _unprefix(failure)
-            emit(_as_data(failure, args))
+            _tell(_as_data(failure, args))
             raise
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; `ctx` is the click context of whichever typer is installed."""
         try:
+            begun()
             return super().invoke(ctx)
         except _WrongCommandLine as failure:
             # Typer says it to a person by itself, and ends with 2.
             _unprefix(failure)
-            emit(_as_data(failure, ctx.meta[_WORDS_KEY]))
+            _tell(_as_data(failure, ctx.meta[_WORDS_KEY]))
             raise
         except DdtreeError as failure:
             complain(error.as_text(failure))
-            emit(error.as_data(failure, chosen_format(ctx)))
+            _tell(error.as_data(failure, chosen_format(ctx)))
             raise typer.Exit(failure.exit_code) from None
         except KeyboardInterrupt as interruption:
             said = f": {interruption}" if interruption.args else ""
@@ -89,6 +91,12 @@ def root(
     if version:
         emit(f"ddtree {__version__}\n")
         raise typer.Exit
+
+
+def _tell(text: str) -> None:
+    """What a person was told already, for the machine that reads stdout, as far as that can be."""
+    with contextlib.suppress(DdtreeError):
+        emit(text)
 
 
 def _unprefix(failure: Any) -> None:
@@ -125,7 +133,7 @@ def _last_resort(
 
 
 def main() -> None:
-    """Entry point of the `ddtree` script and of `python -m ddtree`."""
+    """Run the command line of this process."""
     sys.excepthook = _last_resort
     # Not `app()`: that would put typer's own hook in the place of the last resort.
     typer.main.get_command(app)(prog_name="ddtree")

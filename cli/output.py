@@ -9,12 +9,29 @@ from typing import TextIO
 from ..analyzers.errors import DdtreeError
 
 
+def expect_stdout() -> None:
+    """Ask for a stdout before work begins whose outcome nobody would get to know.
+
+    Raises:
+        DdtreeError: the process was started with stdout closed.
+    """
+    # Python has no stream for a descriptor that is closed.
+    if sys.stdout is None:
+        raise DdtreeError(
+            "standard output cannot be written: it is closed",
+            expected="a writable file, pipe or terminal",
+            hint="ddtree inspect host > report.txt",
+        )
+
+
 def emit(text: str) -> None:
     """Write data to stdout; a reader that went away (`| head`) is no error.
 
     Raises:
-        DdtreeError: stdout cannot be written, for example because the disk is full.
+        DdtreeError: stdout cannot be written, for example because it is closed or the disk is full.
     """
+    if text:
+        expect_stdout()
     try:
         _write(sys.stdout, text)
     except BrokenPipeError:

@@ -26,7 +26,7 @@ from .options import (
     TransportOption,
     complete_target,
 )
-from .output import complain, emit
+from .output import complain, emit, expect_stdout
 from .remote import far_of
 
 if TYPE_CHECKING:
@@ -124,6 +124,7 @@ def patch(
     from ..patches.perform import Options
     from .render.patch import exit_code, render
 
+    expect_stdout()
     flags = {"apply": apply, "revert": revert, "status": status, "bundle": bundle is not None}
     chosen = _chosen([name for name, given in flags.items() if given])
     _refuse_vain(chosen, plan=plan, check_imports=check_imports, way=as_)

@@ -21,7 +21,7 @@ from .options import (
     TransportOption,
     complete_target,
 )
-from .output import complain, emit
+from .output import complain, emit, expect_stdout
 from .remote import far_of
 
 if TYPE_CHECKING:
@@ -211,6 +211,7 @@ def verify(
     from ..patches.verify.options import Options
     from .render.verify import exit_code, render
 
+    expect_stdout()
     options = Options(
         target=target,
         python=python,

@@ -1,6 +1,6 @@
 """`python -m ddtree` is the `ddtree` command."""
 
-from .cli.app import main
+from .cli.start import main
 
 if __name__ == "__main__":
     main()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..install.names import without_suffix
+from ..install.names import dotted_name, without_suffix
 from ..install.record import Record
 from .source import Sibling, Source
 
@@ -171,8 +171,11 @@ def _file_of(module: str, read: Read) -> tuple[str, bytes | None]:
     return stem, None
 
 
-def imports(data: bytes) -> Iterator[_Import]:
-    """What the import statements of a module may load: modules, and names that may be modules."""
+def imports(data: bytes, *, surely: bool = False) -> Iterator[_Import]:
+    """What the import statements of a module may load: modules, and names that may be modules.
+
+    With `surely`, only what can be nothing but a module.
+    """
     for base, listed, whole in _IMPORT.findall(data):
         for name in _names(whole):
             yield _Import(0, name)
@@ -180,7 +183,7 @@ def imports(data: bytes) -> Iterator[_Import]:
             module = base.lstrip(b".").decode("ascii", "replace")
             level = len(base) - len(base.lstrip(b"."))
             yield _Import(level, module)
-            for name in _names(listed):
+            for name in () if surely else _names(listed):
                 yield _Import(level, f"{module}.{name}" if module else name)
 
 
@@ -209,17 +212,49 @@ def _with_parents(module: str) -> Iterator[str]:
 def remarks(siblings: Iterable[Sibling]) -> Iterator[str]:
     """Sentences about what edits import: packages that are there, and such as are missing."""
     for sibling in siblings:
-        first, *more = sibling.importers
-        where = f"{first} and {len(more)} more" if more else first
-        verb = "import" if more else "imports"
         if sibling.files:
             count = len(sibling.files)
             read = "1 file of it is" if count == 1 else f"{count} files of it are"
             yield (
-                f"{where} {verb} {sibling.name}, a package beside vLLM: {read} read as part of "
-                "the engine"
+                f"{_importing(sibling.importers)} {sibling.name}, a package beside vLLM: {read} "
+                "read as part of the engine"
             )
         else:
-            yield (
-                f"{where} {verb} {sibling.name}, which is missing: what depends on it cannot run"
-            )
+            yield _missing(sibling.importers, sibling.name)
+
+
+def missing_modules(source: Source, paths: Iterable[str]) -> Iterator[str]:
+    """Sentences about modules of vLLM that some files import and that are not there."""
+    there: set[str] = set()
+    importers: dict[str, list[str]] = {}
+    for path in sorted(paths):
+        try:
+            data = source.read(path)
+        except OSError:
+            continue
+        there = there or set(_modules(source.files()))
+        module = dotted_name(path)
+        package = module if path.endswith("/__init__.py") else module.rpartition(".")[0]
+        for name in dict.fromkeys(absolute(one, package) for one in imports(data, surely=True)):
+            if name.startswith(f"{_PACKAGE}.") and name not in there:
+                importers.setdefault(name, []).append(path)
+    yield from (_missing(found, name) for name, found in sorted(importers.items()))
+
+
+def _modules(paths: Iterable[str]) -> Iterator[str]:
+    """The dotted names of all that can be imported: source, compiled modules, and folders."""
+    for path in paths:
+        folder, _, file = path.rpartition("/")
+        yield f"{folder}/{file.partition('.')[0]}".replace("/", ".")
+        while folder:
+            yield folder.replace("/", ".")
+            folder = folder.rpartition("/")[0]
+
+
+def _importing(importers: Sequence[str]) -> str:
+    first, *more = importers
+    return f"{first} and {len(more)} more import" if more else f"{first} imports"
+
+
+def _missing(importers: Sequence[str], name: str) -> str:
+    return f"{_importing(importers)} {name}, which is missing: what depends on it cannot run"

@@ -17,6 +17,9 @@ from ...analyzers.result import (
     StageResult,
 )
 
+# How many files that differ are named.
+_FEW = 3
+
 
 @dataclass(frozen=True, slots=True)
 class StageSection:
@@ -89,14 +92,14 @@ def name_and_version(install: Install) -> str:
 
 
 def facts(install: Install, names: int) -> list[tuple[str, str]]:
-    """Label and value of every install fact; lists are cut to `names` entries and a count."""
+    """Label and value of every install fact; plug-ins are cut to `names` of them and a count."""
     rows = [
         ("package", name_and_version(install) + (" (editable)" if install.editable else "")),
         ("location", install.location),
         ("python", install.python or "not stated"),
         ("torch", install.torch or "not stated"),
         ("triton", install.triton or "not stated"),
-        ("differs from RECORD", _differences(install, names)),
+        ("differs from RECORD", _differences(install)),
     ]
     plugins = [f"{p.group}: {p.name} = {p.value}" for p in install.plugins]
     others = [f"{o.distribution} {o.version or '?'} at {o.location}" for o in install.others]
@@ -110,9 +113,10 @@ def _each(label: str, values: Sequence[str], limit: int) -> list[tuple[str, str]
     return [*rows, (label, f"and {rest} more")] if rest > 0 else rows
 
 
-def _differences(install: Install, names: int) -> str:
+def _differences(install: Install) -> str:
+    """Counts with the first files: hundreds of names would bury all else, and JSON has them."""
     kinds = {"modified": install.modified, "missing": install.missing, "extra": install.extra}
-    found = [f"{len(v)} {kind}: {some(v, names)}" for kind, v in kinds.items() if v]
+    found = [f"{len(v)} {kind}: {some(v, _FEW)}" for kind, v in kinds.items() if v]
     return "; ".join(found) or "nothing"
 
 

@@ -64,9 +64,14 @@ def test_the_order_does_not_depend_on_the_order_of_the_rules() -> None:
     assert lines(one) == lines(other)
 
 
-def test_lists_are_never_cut() -> None:
+def test_files_that_differ_are_counted_and_the_first_are_named() -> None:
     text = render(report(), quiet=False)
-    assert "5 modified: vllm/a.py, vllm/b.py, vllm/c.py, vllm/d.py, vllm/e.py" in text
+    assert "differs from RECORD: 5 modified: vllm/a.py, vllm/b.py, vllm/c.py and 2 more" in text
+    assert "vllm/d.py" not in text
+
+
+def test_other_lists_are_never_cut() -> None:
+    text = render(report(), quiet=False)
     assert "stage: v2-runner: verification: linear: E1: one chain is walked" in text
     assert "path: v1-runner: linear: default per model: " in text
     assert "unreadable: vllm/bad.py: line 3: not UTF-8" in text

@@ -156,6 +156,37 @@ def test_a_closed_stream_is_survived(closed: str) -> None:
     assert result.returncode == 3
 
 
+@pytest.mark.parametrize("arguments", ["inspect host", "inspect rules", "--version", "patch"])
+def test_a_closed_stdout_is_an_error_with_a_cause(arguments: str) -> None:
+    line = f'"$0" -m tests.cli.driver linear {arguments} >&-'
+    result = subprocess.run(
+        ["sh", "-c", line, sys.executable],
+        cwd=ROOT,
+        env=CLEAN,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 5
+    assert result.stderr.startswith("error: standard output cannot be written: it is closed\n")
+
+
+def test_an_interrupt_before_anything_was_imported_shows_no_traceback(tmp_path: Path) -> None:
+    """What is imported first interrupts the process, as a key pressed at once does."""
+    early = "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n"
+    (tmp_path / "typer.py").write_text(early, encoding="utf-8")
+    paths = [str(tmp_path), *filter(None, sys.path)]
+    result = subprocess.run(
+        [sys.executable, "-m", "ddtree", "--version"],
+        cwd=ROOT,
+        env=CLEAN | {"PYTHONPATH": os.pathsep.join(paths)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (result.returncode, result.stdout, result.stderr) == (130, "", "")
+
+
 def test_ctrl_c_is_130_and_one_line() -> None:
     process = subprocess.Popen(
         command("wait", "inspect", "host"),

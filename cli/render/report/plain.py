@@ -46,7 +46,7 @@ def _head(report: Report) -> Iterator[str]:
     yield f"target: {report.target}"
     for result in report.paths:
         yield from _path(result)
-    # Sequences are written out whole here: a script that counts must not see "and 7 more".
+    # Plug-ins are written out whole here: a script that counts must not see "and 7 more".
     for label, value in words.facts(report.install, names=1_000_000):
         yield f"install: {label}: {value}"
     for kind in ("speculative", "rejection"):
