@@ -5,13 +5,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 
 import libcst as cst
 
 from .conditions import condition_of
 from .consequences import tree_commits, tree_masks, wrapped_attention
+from .drafts import Drafters
 from .engines import Engine
+from .kinds import Held, Matches
 from .plugins.attach import Attached, attach
 from .plugins.layers import layer_wraps
 from .program.dataflow import Region, follow_logits
@@ -31,6 +33,11 @@ from .ways.unexplained import unexplained
 FORWARD_DEPTH = 3
 # What stands in the place of a rule's name for a call that no rule can look into.
 OPAQUE = "opaque-call"
+
+
+# Scopes whose rules ask for other values than those that are followed, wherever they look.
+_ASKS_BESIDE = frozenset({Scope.MASKED, Scope.COMMIT})
+_Key = tuple[str, int, frozenset[str], frozenset[str] | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +87,7 @@ class Examiner:
     failures: dict[str, str] = field(default_factory=dict)
     # A method is reached through many receivers, and the trees of libcst are large: findings are
     # kept, and of the trees only the last.
-    _findings: dict[tuple[str, int, frozenset[str]], list[Finding]] = field(default_factory=dict)
+    _findings: dict[_Key, list[Finding]] = field(default_factory=dict)
     _view: FunctionView | None = None
 
     def engine(self, engine: Engine) -> list[Hit]:
@@ -133,21 +140,26 @@ class Examiner:
         tokens and look for prefixes.
         """
         wide = follow_logits(sampling, self.receivers, engine.classes, decisions=True)
+        narrow = Matches(sampling, self.receivers, logits.tainted)
+        broad = Matches(sampling, self.receivers, wide.tainted)
         found: list[tuple[Reached, Hit]] = []
         wider: list[tuple[Reached, set[str]]] = []
         for reached in sampling.functions:
             names, more = logits.tainted.get(reached), wide.tainted.get(reached)
             if names:
-                found += [(reached, hit) for hit in self.apply(Scope.LOGITS, reached, names)]
+                held = narrow.held(reached)
+                hits = self.apply(Scope.LOGITS, reached, names, held=held)
+                found += [(reached, hit) for hit in hits]
             if more and more != names:
                 wider.append((reached, more))
         only = StageVerdict.TREE if found else None
         for reached, names in wider:
-            found += [(reached, hit) for hit in self.apply(Scope.LOGITS, reached, names, only)]
+            hits = self.apply(Scope.LOGITS, reached, names, only, held=broad.held(reached))
+            found += [(reached, hit) for hit in hits]
         hits = [hit for _, hit in found]
-        outside = [reached for reached in sampling.functions if reached not in logits]
+        drafters = Drafters(sampling, self.receivers, logits, engine.classes)
         beside = self._beside(engine, sampling, wide.over(logits), found)
-        return [*hits, *beside, *self._drafting(engine, sampling, outside, hits)]
+        return [*hits, *beside, *self._drafting(sampling, drafters, hits)]
 
     def _beside(
         self, engine: Engine, sampling: Reach, region: Region, found: list[tuple[Reached, Hit]]
@@ -186,31 +198,27 @@ class Examiner:
                 way = Way(cls.module.path, cls.node.lineno, cls.node.name)
                 yield _unknown(way, Stage.VERIFICATION, does)
 
-    def _drafting(
-        self, engine: Engine, sampling: Reach, outside: list[Reached], verified: list[Hit]
-    ) -> list[Hit]:
+    def _drafting(self, sampling: Reach, drafters: Drafters, verified: list[Hit]) -> list[Hit]:
         """How the engine drafts: asked of what is reached from where it verifies.
 
         An engine without speculation may lie beside one with it, and loop over steps as well.
         """
-        owners = {cls.key for cls in engine.classes}
         entries = {hit.calls[0].symbol for hit in verified if hit.calls}
         hits: list[Hit] = []
-        drafters: list[Reached] = []
-        for reached in outside:
-            owner = reached.function.owner
-            if owner is not None and owner.key in owners:
-                continue
+        known: list[Reached] = []
+        for reached in drafters:
             if not entries or reached.entry.function.symbol in entries:
                 # Once one was shown to draft chains, the others are asked for trees only.
                 shown = supports(hits, Stage.DRAFTING, StageVerdict.LINEAR)
                 only = StageVerdict.TREE if shown else None
                 found = self.apply(Scope.DRAFTING, reached, only=only)
-                drafters += [reached] if found else []
-                hits += found
+                tree = supports(found, Stage.DRAFTING, StageVerdict.TREE)
+                if not tree or drafters.keeps(reached):
+                    known += [reached] if found else []
+                    hits += found
         if supports(hits, Stage.DRAFTING, StageVerdict.TREE):
             return hits
-        for way in drafted_beside(sampling, self.receivers, drafters, sampling.above(drafters)):
+        for way in drafted_beside(sampling, self.receivers, known, sampling.above(known)):
             hits.append(_unknown(way, Stage.DRAFTING, "may draft in its place"))
         return hits
 
@@ -227,7 +235,7 @@ class Examiner:
         reach.run(_again(program, [*engine.sampling, *engine.forward]))
         files = {*self.edited, *(caller.module.path for caller, _ in layers)}
         reach.run_wrappers(wrapped_attention(program, wider.receivers, files))
-        hits = tree_masks(reach, wider.receivers, wider.apply)
+        hits = tree_masks(program, reach, wider.receivers, wider.apply)
         if walks:
             hits += tree_commits(reach, wider.receivers, wider.apply, walks)
         self.failures.update(wider.failures | program.failures)
@@ -243,8 +251,13 @@ class Examiner:
         reached: Reached,
         logits: Iterable[str] = (),
         only: StageVerdict | None = None,
+        *,
+        held: Held = frozenset,
     ) -> list[Hit]:
-        """The findings of the rules of one scope in one function; `only` those for a verdict."""
+        """The findings of the rules of one scope in one function; `only` those for a verdict.
+
+        `held` gives what else the rules ask about: see `FunctionView`.
+        """
         function = reached.function
         outline = self.receivers.survey(function).outline
         names = frozenset(logits)
@@ -253,20 +266,43 @@ class Examiner:
             if only not in {None, rule.supports} or not rule.gate(outline):
                 continue
             if not rule.in_loops or outline.recursive or outline.loop_names & names:
-                found = self._found(rule, function, names)
+                found = self._found(rule, function, names, held)
                 hits += [make_hit(rule, reached, finding) for finding in found]
         return hits
 
-    def _found(self, rule: Rule, function: FunctionRef, logits: frozenset[str]) -> list[Finding]:
-        key = (rule.name, id(function.node), logits)
+    def _found(
+        self,
+        rule: Rule,
+        function: FunctionRef,
+        logits: frozenset[str],
+        held: Held,
+    ) -> list[Finding]:
+        beside = held() if rule.scope in _ASKS_BESIDE else None
+        key = (rule.name, id(function.node), logits, beside)
         if key not in self._findings:
-            self._findings[key] = self._look(rule, function, logits)
+            self._findings[key] = self._look(rule, function, logits, held)
         return self._findings[key]
 
-    def _look(self, rule: Rule, function: FunctionRef, logits: frozenset[str]) -> list[Finding]:
+    def _defines(self, function: FunctionRef, name: str) -> bool:
+        scope = self.receivers.scope(function, None)
+        called = ast.parse(name, mode="eval").body
+        return isinstance(self.receivers.resolve(scope, called), FunctionRef)
+
+    def _look(
+        self,
+        rule: Rule,
+        function: FunctionRef,
+        logits: frozenset[str],
+        held: Held,
+    ) -> list[Finding]:
         if self._view is None or self._view.node is not function.node:
-            self._view = FunctionView(function.module.source, function.node, function.symbol)
-        self._view.logits = logits
+            self._view = FunctionView(
+                function.module.source,
+                function.node,
+                function.symbol,
+                defines=partial(self._defines, function),
+            )
+        self._view.logits, self._view.held = logits, held
         try:
             return list(rule.find(self._view))
         except cst.ParserSyntaxError as error:

@@ -1,7 +1,8 @@
 """Masks that an attention backend builds, followed to the call that they enter.
 
 Backends are chosen by name at run time, so no call path leads to them from a runner. A mask counts
-only when the code that builds it hands it to attention: built but never passed is dead code.
+only when the code that builds it hands it to attention and it decides there which scores count:
+built but never passed is dead code, and so is an argument that a kernel leaves alone.
 """
 
 from __future__ import annotations
@@ -10,24 +11,39 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from .consequences import functions, masked_places
 from .examine import Examiner, Hit, functions_of
 from .program.module import Module
 from .program.program import FunctionRef
-from .program.reach import Reached
+from .program.reach import Reach, Reached
+from .program.receivers import Receivers
 from .result import Call
 from .rules import Finding, Scope
 
+# From a backend's method through its operator to the kernel, and to what the kernel calls.
+BACKEND_DEPTH = 4
+
 
 def passed_masks(examiner: Examiner, modules: Iterable[Module]) -> Iterator[Hit]:
-    """Ancestor masks of attention backends that reach an attention call, with that call."""
+    """Ancestor masks of attention backends that reach attention scores, with a call on the way."""
     for module in modules:
         for node in functions_of(module.tree):
             entry = Reached(FunctionRef(module, node), None, None, node.lineno, 0)
             for hit in examiner.apply(Scope.ATTENTION, entry):
                 handed = _handed_on(module, node.name)
-                if handed is not None:
+                if handed is not None and _reaches_scores(examiner, module, node, hit):
                     yield hit
                     yield _passed(hit, module, *handed)
+
+
+def _reaches_scores(examiner: Examiner, module: Module, maker: ast.AST, hit: Hit) -> bool:
+    """Whether what the backend's own methods do with a mask decides which scores count."""
+    program = examiner.program.with_attention()
+    own = Examiner(program, Receivers(program))
+    reach = Reach(program, own.receivers, BACKEND_DEPTH)
+    reach.run(functions(module))
+    makers = {one: [hit] for one in reach.functions if one.function.node is maker}
+    return bool(masked_places(program, reach, own.receivers, own.apply, makers))
 
 
 def _passed(hit: Hit, module: Module, caller: ast.FunctionDef, word: ast.keyword) -> Hit:

@@ -10,7 +10,7 @@ from functools import partial
 from .beside import started
 from .engines import Engine, default_path, find_engines, legacy_refusal
 from .examine import Examiner, Hit, supports
-from .install.check import RecordCheck
+from .install.check import Differences, RecordCheck
 from .libraries import compiled_verifiers
 from .masks import passed_masks
 from .methods import read_methods
@@ -25,6 +25,7 @@ from .result import Coverage, EnginePath, PathResult, Report, Stage, StageVerdic
 from .rules import all_rules
 from .scan import Scan, scan
 from .substitutes import rebound_kernels
+from .targets.siblings import missing_modules
 from .targets.source import Target
 from .verdict import Judge, total
 
@@ -148,6 +149,7 @@ class _Study:
             coverage=self._coverage(found, seen),
             notes=(
                 *target.notes,
+                *missing_modules(source, self._edited(found, differences)),
                 *self._refused(),
                 *self._said,
                 *plugin_notes(self._examiner, PACKAGE, hits),
@@ -156,6 +158,14 @@ class _Study:
                 *libraries,
             ),
         )
+
+    def _edited(self, found: list[_Examined], differences: Differences) -> set[str]:
+        """The files on engine paths that somebody edited; all of them where nothing tells."""
+        parsed = {module.path for module in self._program.loaded}
+        parsed = {path for path in parsed.union(*(one.parsed for one in found)) if _is_own(path)}
+        if self._target.record is None:
+            return parsed
+        return parsed & {*differences.modified, *differences.extra}
 
     def _refused(self) -> Iterator[str]:
         place = legacy_refusal(self._program, PACKAGE)
@@ -177,6 +187,10 @@ class _Study:
             rules=tuple(rule.name for rule in all_rules()),
             unreadable=(*seen.unreadable, *broken),
         )
+
+
+def _is_own(path: str) -> bool:
+    return path.startswith(f"{PACKAGE}/")
 
 
 def _has_trees(hits: list[Hit]) -> bool:

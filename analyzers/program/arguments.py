@@ -35,7 +35,7 @@ def passed(
             continue
         call = calls.get(id(edge.site))
         if call is not None and id(edge.site) not in decorators:
-            spread = _spread_out(call, scope)
+            spread = spread_out(call, scope)
             named = _named(scope, receivers, call)
             parameters = _parameters(spread, edge.target, names, flow, named)
             if parameters:
@@ -49,7 +49,7 @@ def passed(
             yield edge.target, _all_parameters(edge.target)
 
 
-def _spread_out(call: ast.Call, scope: Scope) -> ast.Call:
+def spread_out(call: ast.Call, scope: Scope) -> ast.Call:
     """A call with the elements of a tuple in the place of `*arguments`, if it is made once."""
     arguments: list[ast.expr] = []
     for argument in call.args:
@@ -105,12 +105,29 @@ def matched(
 def _parameters(
     call: ast.Call, target: Reached, names: set[str], flow: Flow, named: bool
 ) -> set[str]:
-    spread = [value for value in call.args if isinstance(value, ast.Starred)]
-    spread_words = [word.value for word in call.keywords if word.arg is None]
-    if any(is_tainted(value, names, flow) for value in [*spread, *spread_words]):
-        return _all_parameters(target)
-    given = matched(call, target, named=named)
-    return {name for name, value in given if is_tainted(value, names, flow)}
+    arguments = target.function.node.args
+    positional = [argument.arg for argument in [*arguments.posonlyargs, *arguments.args]]
+    if target.function.owner is not None and _takes_itself(target.function.node, named):
+        positional = positional[1:]
+    found: set[str] = set()
+    for place, value in enumerate(call.args):
+        if not is_tainted(value, names, flow):
+            continue
+        if isinstance(value, ast.Starred):
+            # What is spread out is taken by all that follow.
+            rest = set(positional[:place]) if flow.results is not None else set()
+            return _all_parameters(target) - rest
+        if place < len(positional):
+            found.add(positional[place])
+        elif arguments.vararg is not None:
+            found.add(arguments.vararg.arg)
+    for word in call.keywords:
+        if is_tainted(word.value, names, flow):
+            if word.arg is not None:
+                found.add(word.arg)
+            elif flow.results is None:
+                return _all_parameters(target)
+    return found
 
 
 def _takes_itself(method: FunctionNode, named: bool) -> bool:

@@ -117,7 +117,7 @@ class Program:
     ) -> None:
         self._paths = frozenset(paths)
         self._read = read
-        self._package = package
+        self.package = package
         parts = OUTSIDE if attention else OUTSIDE + ATTENTION
         self._outside = frozenset(f"{package}.{name}" for name in parts)
         self._names: dict[tuple[str, str], Resolved | None] = {}
@@ -128,8 +128,11 @@ class Program:
         self.failures: dict[str, str] = {}
 
     def with_attention(self) -> Program:
-        """The same files, followed into attention backends too; parsed anew."""
-        return Program(self._paths, self._read, self._package, attention=True)
+        """The same files, followed into attention backends too; what is parsed stays so."""
+        wider = Program(self._paths, self._read, self.package, attention=True)
+        wider._modules.update(self._modules)
+        wider._beside_class.update(self._beside_class)
+        return wider
 
     @property
     def loaded(self) -> Iterator[Module]:
@@ -157,7 +160,9 @@ class Program:
         try:
             return parse_module(name, path, self._read(path))
         except SyntaxError as error:
-            self.failures[path] = f"syntax error at line {error.lineno}: {error.msg}"
+            # Bytes that Python refuses as a whole, such as NUL, are at no line.
+            where = f" at line {error.lineno}" if error.lineno else ""
+            self.failures[path] = f"syntax error{where}: {error.msg}"
         except (ValueError, OSError) as error:
             self.failures[path] = str(error)
         return None
@@ -207,7 +212,7 @@ class Program:
 
     def is_inside(self, name: str) -> bool:
         """Whether a module belongs to the package itself, not to one beside it."""
-        return f"{name}.".startswith(f"{self._package}.")
+        return f"{name}.".startswith(f"{self.package}.")
 
     def is_outside(self, name: str) -> bool:
         """Whether a module lies in a part that is not followed."""

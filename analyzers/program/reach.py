@@ -216,8 +216,10 @@ class Reach:
         if key not in self._known:
             static: list[_Static] = []
             dynamic: list[ast.Attribute] = []
-            # `Class.method` names the class, but makes no instance of it.
+            # `Class.method` and `isinstance(x, Class)` name the class, but make no instance of it.
             bases = {id(attribute.value) for attribute in scope.mentions.attributes}
+            asked = _asked(scope)
+            bases |= asked
             # Decorators that were followed are known by what they do, not by what they mention.
             followed = self._receivers.wrappers.of(scope.function).followed
             wrapped = scope.function.wraps
@@ -235,6 +237,8 @@ class Reach:
                     dynamic.append(attribute)
                 for named in holders:
                     found = self._program.member(named, attribute.attr)
+                    if isinstance(found, ClassRef) and id(attribute) in asked:
+                        continue
                     if isinstance(found, FunctionRef | ClassRef):
                         owner = named if isinstance(named, ClassRef) else None
                         static.append((attribute, found, owner))
@@ -250,9 +254,13 @@ class Reach:
 
     def _construct(self, cls: ClassRef, reached: Reached, site: ast.expr, *, called: bool) -> None:
         self._instantiate(cls)
-        constructor = self._program.method(cls, "__init__") if called else None
+        constructor = self.constructor(cls) if called else None
         if constructor is not None:
             self._push(constructor, cls, reached, site)
+
+    def constructor(self, cls: ClassRef) -> FunctionRef | None:
+        """The `__init__` that making an instance runs, if the code has it."""
+        return self._program.method(cls, "__init__")
 
     def _attribute(self, scope: Scope, node: ast.Attribute, reached: Reached) -> None:
         base = node.value
@@ -298,6 +306,17 @@ class Reach:
         method = self._program.method(cls, name)
         if method is not None:
             self._push(method, cls, reached, site)
+
+
+def _asked(scope: Scope) -> set[int]:
+    """The classes that something is only asked to be an instance of, as nodes by identity."""
+    return {
+        id(node)
+        for call in scope.mentions.calls
+        if isinstance(call.func, ast.Name) and call.func.id in {"isinstance", "issubclass"}
+        for argument in call.args[1:]
+        for node in ast.walk(argument)
+    }
 
 
 def _distinct(scope: Scope, nodes: Iterable[_Mention]) -> Iterator[_Mention]:

@@ -71,6 +71,7 @@ class Receivers:
         self._scopes: dict[tuple[int, tuple[str, str] | None], Scope] = {}
         self._modules: dict[str, Scope] = {}
         self._surveys: dict[int, Survey] = {}
+        self._instances: dict[int, list[tuple[ast.Call, ClassRef]]] = {}
 
     def scope(self, function: FunctionRef, receiver: ClassRef | None) -> Scope:
         """The scope of a function as a method of `receiver`; each is opened once."""
@@ -228,6 +229,24 @@ class Receivers:
     def attributes(self, owner: ClassRef) -> list[str]:
         """The names of what an instance of a class holds, as far as its methods say."""
         return list(self._index(owner))
+
+    def instances(self, scope: Scope) -> list[tuple[ast.Call, ClassRef]]:
+        """The calls in a function that make an instance of a class of the code."""
+        key = id(scope.function.node)
+        if key not in self._instances:
+            named = (call for call in scope.mentions.calls if not isinstance(call.func, ast.Call))
+            found = ((call, self.resolve(scope, call.func)) for call in named)
+            self._instances[key] = [(c, cls) for c, cls in found if isinstance(cls, ClassRef)]
+        return self._instances[key]
+
+    def fields(self, owner: ClassRef) -> list[str]:
+        """The annotated attributes of a class and its bases, in the order of a dataclass."""
+        return [
+            statement.target.id
+            for ancestor in reversed(self.program.ancestry(owner))
+            for statement in ancestor.node.body
+            if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name)
+        ]
 
     def attribute(self, owner: ClassRef, name: str, steps: int = 0) -> tuple[ClassRef, ...]:
         """The classes that `instance_of_owner.name` may hold, each once."""

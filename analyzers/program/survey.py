@@ -39,6 +39,7 @@ class Outline:
         rereading: whether a loop reads, by index, what it writes.
         bounding: whether a `range` runs as far as something that a loop carries along.
         stored: the last parts of the names of what is written by index, or by `out=`.
+        looped_calls: the last parts of the names that are called in loops.
         leaves: whether a loop can end early, or skips the rest by a flag that it sets.
         loop_names: the names that loops read; attributes of `self` as `self.name`.
     """
@@ -55,6 +56,7 @@ class Outline:
     rereading: bool
     bounding: bool
     stored: frozenset[str]
+    looped_calls: frozenset[str]
     leaves: bool
     loop_names: frozenset[str]
 
@@ -93,6 +95,7 @@ class _Pass:
         self.ranged: set[str] = set()
         self.flags: set[str] = set()
         self.loop_names: set[str] = set()
+        self.looped_calls: set[str] = set()
 
     def visit(self, node: Any, depth: int) -> None:
         """Take note of one node, and of how many loops are around it."""
@@ -132,7 +135,7 @@ class _Pass:
 
     def _written(self, call: ast.Call, depth: int) -> None:
         called = last_name(call.func)
-        if isinstance(call.func, ast.Attribute) and call.args and _fills(called):
+        if isinstance(call.func, ast.Attribute) and call.args and fills(called):
             # `rows.append(x)` and `buffer.copy_(x)` put a value into what they are called on.
             for argument in call.args:
                 self._store([call.func.value], argument, call)
@@ -167,8 +170,11 @@ class _Pass:
                 self.loop_names.add(f"self.{node.attr}")
         elif kind is ast.If:
             self.flags.update(_names(node.test))
-        elif kind is ast.Call and last_name(node.func) in _LOOKUPS:
-            self.keys.update(_names(node))
+        elif kind is ast.Call:
+            called = last_name(node.func)
+            self.looped_calls.add(called)
+            if called in _LOOKUPS:
+                self.keys.update(_names(node))
 
     @property
     def carried(self) -> set[str]:
@@ -253,13 +259,15 @@ def _outline(function: FunctionNode, seen: _Pass) -> Outline:
         bool(seen.rewritten & seen.indexed or carried & (seen.indexed | seen.keys)),
         bool(carried & seen.ranged),
         frozenset(seen.stored),
+        frozenset(seen.looped_calls),
         bool({ast.Break, ast.Return, ast.While} & seen.looped or seen.kinds[ast.While])
         or bool(seen.flags & carried),
         frozenset(seen.loop_names),
     )
 
 
-def _fills(called: str) -> bool:
+def fills(called: str) -> bool:
+    """Whether a method of that name puts what it is given into its object."""
     return called in {"append", "extend"} or (called.endswith("_") and not called.startswith("_"))
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 from .reach import Reached
 from .receivers import Receivers
@@ -18,6 +18,8 @@ SEEDS = frozenset({"logits", "probs", "logprobs"})
 PRODUCER = "compute_logits"
 # What tells of a tensor without its contents, and what reads elements by an index.
 DESCRIPTIONS = frozenset({"device", "dtype", "shape", "ndim", "size", "dim", "numel", "stride"})
+# Those that tell how many elements there are.
+EXTENTS = frozenset({"shape", "size", "numel"})
 LOOKUPS = frozenset({"get", "gather", "index_select", "take", "take_along_dim"})
 MODULES = frozenset({"torch", "np", "numpy", "F", "tl"})
 
@@ -36,6 +38,16 @@ class Flow:
     results: frozenset[int] | None = None
     # Callees whose code is known: what they return is known from that, not from their arguments.
     opened: frozenset[int] = frozenset()
+    # Of these, what they return is made of what they are given.
+    through: frozenset[int] = frozenset()
+    # An expression that is followed for what it is itself, whatever it is made of.
+    seed: Callable[[ast.AST], bool] | None = None
+    # An expression in which nothing of what it is made of is followed any further.
+    stop: Callable[[ast.AST], bool] | None = None
+    # Whether an attribute that is read by name belongs to an object that has it.
+    carry: Callable[[ast.Attribute], bool] | None = None
+    # What is followed decides: what it selects, and how many elements it has, is followed as well.
+    decides: bool = False
 
 
 def set_on_others(
@@ -44,7 +56,7 @@ def set_on_others(
     """The attributes of other objects that a function sets to logits: `state.scores = logits`."""
     for store in receivers.scope(reached.function, reached.receiver).mentions.stores:
         for target, value in _pairs(store):
-            if not isinstance(target, ast.Attribute) or _is_own(target):
+            if not isinstance(target, ast.Attribute) or is_own(target):
                 continue
             if isinstance(target.ctx, ast.Store) and is_tainted(value, names, flow):
                 yield target.attr
@@ -76,15 +88,28 @@ def spread(reached: Reached, receivers: Receivers, names: set[str], flow: Flow) 
         for store in scope.mentions.stores:
             if store.value is None:
                 continue
-            anything = flow.seeded or flow.attributes or flow.results
-            if not (anything or _read(store.value) & found):
+            anything = flow.seeded or flow.attributes or flow.results or flow.seed
+            if not (anything or flow.decides or _read(store.value) & found):
                 continue
-            if not is_tainted(store.value, found, flow):
-                continue
-            targets = store.targets if isinstance(store, ast.Assign) else [store.target]
-            found.update(bound_names(targets))
+            if flow.results is not None:
+                found.update(_taken_over(store, found, flow))
+            elif is_tainted(store.value, found, flow):
+                targets = store.targets if isinstance(store, ast.Assign) else [store.target]
+                found.update(bound_names(targets))
         if len(found) == before:
             return found
+
+
+def _taken_over(store: ast.Assign | ast.AnnAssign, names: set[str], flow: Flow) -> Iterable[str]:
+    """The names that take results over in an assignment; `a, b = c, d` gives each its own."""
+    for target, value in _pairs(store):
+        if is_tainted(value, names, flow) or (flow.decides and _placed(target, names, flow)):
+            yield from bound_names([target])
+
+
+def _placed(target: ast.expr, names: set[str], flow: Flow) -> bool:
+    """Whether what is followed says where something is written."""
+    return isinstance(target, ast.Subscript) and is_tainted(target.slice, names, flow)
 
 
 @lru_cache(maxsize=1 << 14)
@@ -94,7 +119,7 @@ def _read(value: ast.expr) -> frozenset[str]:
     for node in walk_code(value):
         if type(node) is ast.Name:
             found.add(node.id)
-        elif _is_own(node):
+        elif is_own(node):
             found.add(f"self.{node.attr}")
     return frozenset(found)
 
@@ -105,15 +130,19 @@ def bound_names(targets: Sequence[ast.expr]) -> Iterable[str]:
         parts = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
         for part in parts:
             holder = part.value if isinstance(part, ast.Starred | ast.Subscript) else part
+            if isinstance(holder, ast.Call) and isinstance(holder.func, ast.Attribute):
+                # `table.setdefault(key, {})[other] = value`, `rows.view(-1)[i] = value`.
+                holder = holder.func.value
             if isinstance(holder, ast.Name):
                 yield holder.id
-            elif _is_own(holder):
+            elif is_own(holder):
                 yield f"self.{holder.attr}"
             elif isinstance(holder, ast.Tuple | ast.List):
                 yield from bound_names([holder])
 
 
-def _is_own(node: ast.AST) -> TypeGuard[ast.Attribute]:
+def is_own(node: ast.AST) -> TypeGuard[ast.Attribute]:
+    """Whether an expression is an attribute of `self`."""
     return (
         isinstance(node, ast.Attribute)
         and isinstance(node.value, ast.Name)
@@ -131,23 +160,23 @@ def is_tainted(expression: ast.expr, names: set[str], flow: Flow) -> bool:
 
     What the engine gets back from a sampler is a decision, not logits any more.
     """
-    stack: list[ast.AST] = [expression]
+    stack: list[Any] = [expression]
     while stack:
         node = stack.pop()
-        if isinstance(node, ast.Name) and node.id in names:
+        kind = type(node)
+        if flow.seed is not None and flow.seed(node):
             return True
-        if isinstance(node, ast.Attribute) and not _is_own(node) and node.attr in flow.attributes:
-            return True
-        if _is_own(node) and f"self.{node.attr}" in names:
-            return True
-        if flow.seeded and isinstance(node, ast.Attribute) and node.attr in SEEDS:
-            return True
-        if flow.results is not None and isinstance(node, ast.Call):
-            called = id(callee(node))
-            if called in flow.results:
+        if kind is ast.Name:
+            if node.id in names:
                 return True
-            if called in flow.opened:
-                continue
+            continue
+        if kind is ast.Attribute and _is_followed(node, names, flow):
+            return True
+        if flow.results is not None:
+            if kind is ast.Call and id(callee(node)) in flow.results:
+                return True
+            stack.extend(_of_result(node, flow))
+            continue
         if flow.seeded and isinstance(node, ast.Call):
             if isinstance(node.func, ast.Attribute) and node.func.attr == PRODUCER:
                 return True
@@ -158,6 +187,54 @@ def is_tainted(expression: ast.expr, names: set[str], flow: Flow) -> bool:
                 continue
         stack.extend(_carrying(node))
     return False
+
+
+def _is_followed(node: ast.Attribute, names: set[str], flow: Flow) -> bool:
+    """Whether an attribute holds what is followed."""
+    if flow.seeded and node.attr in SEEDS:
+        return True
+    if is_own(node):
+        return f"self.{node.attr}" in names
+    return node.attr in flow.attributes and (flow.carry is None or flow.carry(node))
+
+
+def _of_result(node: ast.AST, flow: Flow) -> Iterable[ast.AST]:
+    """The parts of an expression that results go on into it from."""
+    called = id(callee(node)) if isinstance(node, ast.Call) else 0
+    if called in flow.opened:
+        return []
+    if called not in flow.through and flow.stop is not None and flow.stop(node):
+        return []
+    parts = _deciding(node) if flow.decides else _carrying(node)
+    if isinstance(node, ast.Call) and not flow.decides and _is_blank(node.func):
+        return []
+    # A method of the name of an attribute is none.
+    function = node.func if isinstance(node, ast.Call) else None
+    return [
+        part.value
+        if part is function and isinstance(part, ast.Attribute) and not is_own(part)
+        else part
+        for part in parts
+    ]
+
+
+def _is_blank(function: ast.expr) -> bool:
+    """Whether a call only takes the form of what it is given: `torch.zeros_like(x)`."""
+    name = function.attr if isinstance(function, ast.Attribute) else ""
+    return name.endswith("_like") or name.startswith("new_")
+
+
+def _deciding(node: ast.AST) -> Iterable[ast.AST]:
+    """The parts of an expression that decide what it is: indices and extents as well."""
+    if isinstance(node, ast.Subscript):
+        return [node.value, node.slice]
+    if isinstance(node, ast.Attribute) and node.attr in EXTENTS:
+        return [node.value]
+    match node:
+        case ast.Call(func=ast.Attribute(value=value, attr=attr), args=arguments):
+            if attr in EXTENTS | LOOKUPS:
+                return [value, *arguments]
+    return _carrying(node)
 
 
 def _carrying(node: ast.AST) -> Iterable[ast.AST]:

@@ -41,6 +41,7 @@ class AncestorMask(Rule):
                         store.node,
                         f"`{mask}` is opened at the ancestors of one node after another: draft "
                         "rows see their ancestors only",
+                        (mask,),
                     )
                     return
 

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import libcst as cst
 import libcst.matchers as m
 
 from ..program.survey import Outline
 from ..result import Stage, StageVerdict
-from ..shapes.expressions import Load, loads, names, walk
-from ..shapes.facts import Facts, Loop, comparison_sides, is_equality
+from ..shapes.expressions import Load, names, walk
+from ..shapes.facts import Facts, Loop
+from ..shapes.matches import matches_at
 from ..shapes.view import FunctionView
 from .rule import Example, Finding, Rule, Scope
 
-_AND = m.BinaryOperation(operator=m.BitAnd()) | m.Call(
-    func=m.Attribute(attr=m.Name("logical_and") | m.Name("bitwise_and"))
+_COMBINING = frozenset({"logical_and", "bitwise_and", "minimum", "where", "mul", "multiply"})
+_AND = (
+    m.BinaryOperation(operator=m.BitAnd() | m.Multiply())
+    | m.BooleanOperation(operator=m.And())
+    | m.Call(func=m.Attribute(attr=m.Name(m.MatchIfTrue(_COMBINING.__contains__))))
 )
+_AND_INTO = m.AugAssign(operator=m.BitAndAssign() | m.MultiplyAssign())
 _RANGE = m.Call(func=m.Attribute(attr=m.Name("arange") | m.Name("program_id")))
 
 
@@ -37,20 +43,21 @@ class AncestorPropagation(Rule):
     def gate(self, outline: Outline) -> bool:
         gathers = {"gather", "take_along_dim", "index_select"} & outline.called
         reads = ast.Subscript in outline.looped or bool(gathers)
-        tests = {ast.Eq, ast.NotEq, ast.BitAnd} & outline.operators
-        return outline.rereading and reads and bool(tests or "logical_and" in outline.called)
+        combined = {ast.BitAnd, ast.And, ast.Mult} & outline.operators
+        return outline.rereading and reads and bool(combined or _COMBINING & outline.called)
 
     def find(self, view: FunctionView) -> Iterator[Finding]:
         facts = view.facts
         for loop in facts.loops:
-            for link, mask in _links(facts, loop):
-                if link and (mask & view.logits or _compares_at(facts, link, view.logits)):
+            for step in _steps(facts, loop):
+                if step.link and _follows_matches(facts, step, view):
                     yield self.at(
                         view,
                         loop.node,
-                        f"acceptance is handed down through `{min(link)}`, and drafted tokens are "
-                        "compared with the target's token at the parent: any root-to-node path "
+                        f"acceptance is handed down through `{min(step.link)}`, and drafted tokens "
+                        "are compared with the target's token at the parent: any root-to-node path "
                         "can be accepted",
+                        step.accepted,
                     )
                     return
 
@@ -87,12 +94,33 @@ def accept(tokens, parents, target_ids, n):
         ),
         Example(
             """
-def survive(parents, target_hits, rounds):
+def survive(parents, held_hits, target_ids, rounds):
     jump = parents.clamp(min=0)
     for _ in range(rounds):
-        target_hits = target_hits & torch.gather(target_hits, 1, jump)
+        held_hits = held_hits & torch.gather(held_hits, 1, jump)
         jump = torch.gather(jump, 1, jump)
-    return target_hits
+    return held_hits, target_ids
+"""
+        ),
+        Example(
+            """
+def accept(tokens, parents, target_ids, n):
+    alive = [False] * n
+    alive[0] = True
+    for j in range(1, n):
+        above = parents[j]
+        if alive[above] and tokens[j] == target_ids[above]:
+            alive[j] = True
+    return alive
+"""
+        ),
+        Example(
+            """
+def accept(tokens, parents, target_ids, depth):
+    ok = tokens.eq(torch.gather(target_ids, 1, parents)).int()
+    for _ in range(depth):
+        ok *= ok.gather(1, parents)
+    return ok
 """
         ),
     )
@@ -123,25 +151,107 @@ def ranks(order, values, target_ids):
     return values == target_ids
 """
         ),
+        Example(
+            """
+def files(graphs, target_logits, keys, method):
+    last = None
+    for step in range(4):
+        size = keys[step]
+        last = target_logits[size]
+        graphs[size] = graphs.get(size) and graphs[keys[size]]
+        if last is not None and method == "draft_model":
+            break
+    return graphs, last
+"""
+        ),
+        Example(
+            """
+def reachable(parents, target_ids, limit, depth):
+    near = target_ids.gather(1, parents) >= limit
+    for _ in range(depth):
+        near = near & near.gather(1, parents)
+    return near
+"""
+        ),
+        Example(
+            """
+def beside(tokens, parents, target_ids, alive, depth):
+    for _ in range(depth):
+        alive = alive & alive.gather(1, parents)
+    return alive, tokens == target_ids.gather(1, parents)
+"""
+        ),
+        Example(
+            """
+def stops(parents, target_ids, alive, stop_ids, depth):
+    for _ in range(depth):
+        alive = alive & alive.gather(1, parents)
+        ended = stop_ids == target_ids[:, :1]
+    return alive, ended
+"""
+        ),
+        Example(
+            """
+def masked(parents, target_mask, rounds):
+    jump = parents
+    for _ in range(rounds):
+        target_mask = target_mask & target_mask.gather(1, jump)
+        jump = jump.gather(1, jump)
+    return target_mask
+"""
+        ),
+        Example(
+            """
+def either(tokens, parents, target_ids, depth):
+    seen = tokens == target_ids.gather(1, parents)
+    for _ in range(depth):
+        seen = seen | seen.gather(1, parents)
+    return seen
+"""
+        ),
     )
 
 
-def _links(facts: Facts, loop: Loop) -> Iterator[tuple[frozenset[str], frozenset[str]]]:
-    """The arrays of parents through which the loop reads what it writes, and what it ANDs there.
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What one round does: `accepted` is read through `link` and combined with `parts`."""
 
-    Matches of drafted and target tokens that were handed in need no comparison here.
+    link: frozenset[str]
+    accepted: frozenset[str]
+    parts: tuple[cst.CSTNode, ...]
+
+
+def _steps(facts: Facts, loop: Loop) -> Iterator[_Step]:
+    """The arrays that a round reads through an array of parents and combines, by and, with others.
+
+    Either all at once, `ok = ok & ok[parents]`, or node by node, `ok[j] = ok[parents[j]] and hit`
+    or `if ok[parents[j]] and hit: ok[j] = True`.
     """
     carried = facts.carried(loop)
     for bind in facts.inside(loop):
-        for load in facts.value_reads(bind.value, loop, stop=carried):
-            if bind.targets & carried & load.base:
-                anded = bind.targets if m.findall(bind.value, _AND) else frozenset()
-                yield _link(facts, loop, load), anded
+        if m.matches(bind.node, _AND_INTO) or _combines(bind.value):
+            for load in facts.value_reads(bind.value, loop, stop=carried):
+                if bind.targets & carried & load.base:
+                    parts = facts.expand(bind.value, None)
+                    yield _Step(_link(facts, loop, load), bind.targets, tuple(parts))
     for store in facts.stores:
-        if loop in store.loops and store.value is not None:
-            for load in facts.reads(store.value, loop):
-                if load.base & store.base:
-                    yield _link(facts, loop, load), frozenset()
+        if loop not in store.loops or store.value is None:
+            continue
+        made = [one.value for name in store.base for one in facts.bindings(name)]
+        for value in (store.value, *store.guards):
+            if _combines(value) or m.matches(store.node, _AND_INTO):
+                for load in facts.reads(value, loop):
+                    if load.base & store.base:
+                        parts = [*facts.expand(value, None), *made]
+                        yield _Step(_link(facts, loop, load), store.base, tuple(parts))
+
+
+def _combines(value: cst.CSTNode) -> bool:
+    return any(
+        m.matches(node, _AND)
+        for node in walk(value)
+        if isinstance(node, cst.BinaryOperation | cst.BooleanOperation | cst.Call)
+    )
 
 
 def _link(facts: Facts, loop: Loop, load: Load) -> frozenset[str]:
@@ -150,7 +260,7 @@ def _link(facts: Facts, loop: Loop, load: Load) -> frozenset[str]:
     for part in load.index_nodes:
         if isinstance(part, cst.Slice):
             continue
-        inner = [base for deeper in loads(part) for base in deeper.base]
+        inner = [base for deeper in facts.reads(part, loop) for base in deeper.base]
         found.update(inner or (names(part) if not _is_counted(facts, loop, part) else ()))
     return frozenset(name for name in found if not name.startswith("."))
 
@@ -163,19 +273,20 @@ def _is_counted(facts: Facts, loop: Loop, part: cst.CSTNode) -> bool:
     )
 
 
-def _compares_at(facts: Facts, link: frozenset[str], logits: frozenset[str]) -> bool:
-    known = _sources(facts, link)
-    for site in facts.compares:
-        if not is_equality(site.node):
-            continue
-        sides = comparison_sides(site.node)
-        for here, there in ((sides[0], sides[-1]), (sides[-1], sides[0])):
-            # One array compared with itself is a string search, not a verification.
-            others = facts.behind([there], None)
-            for load in facts.reads(here, None):
-                if load.base & logits and load.index & known and not load.base & others:
+def _follows_matches(facts: Facts, step: _Step, view: FunctionView) -> bool:
+    """Whether what is handed down is where drafted tokens are the target's at their parents.
+
+    Matches that were handed in need no comparison here.
+    """
+    known = _sources(facts, step.link)
+    for part in step.parts:
+        for node in walk(part):
+            for load in matches_at(facts, node, view.logits):
+                index = load.index | _sources(facts, load.index)
+                if index & known:
                     return True
-    return False
+    read = frozenset(name for part in step.parts for name in names(part))
+    return bool(read & view.held())
 
 
 def _sources(facts: Facts, link: frozenset[str]) -> frozenset[str]:

@@ -11,18 +11,25 @@ import libcst.matchers as m
 from ..program.survey import Outline
 from ..result import Stage, StageVerdict
 from ..shapes.expressions import names, walk
-from ..shapes.facts import Facts, Loop
+from ..shapes.facts import Facts
+from ..shapes.frontier import grows_tree
 from ..shapes.view import FunctionView
 from .rule import Example, Finding, Rule, Scope
 
+_HEAP = frozenset({"heappop", "heappushpop", "heapreplace", "nlargest", "nsmallest"})
+_PLACE = frozenset({"argmax", "argmin", "argpartition", "argsort"})
+_SORTED = frozenset({"sort", "sorted", "insort", "insort_left", "insort_right"})
+# A frontier in arrays has costs and parents at the least, and the nodes are kept in others.
+_FEWEST_ARRAYS = 3
 _RANKING = frozenset({"topk", "sort", "argsort"})
 
 
 class BestFirstDrafting(Rule):
     """Candidates of all nodes are ranked together, and each chosen one keeps who its parent is.
 
-    Either a heap of partial paths, or a top-k over parents times candidates whose result is split
-    into parent and candidate by division and remainder.
+    Either the best of a frontier of partial paths (a heap, a sorted list, or arrays of which the
+    best place is looked up), whose children enter with its number; or a top-k over parents times
+    candidates whose result is split into parent and candidate.
     """
 
     stage = Stage.DRAFTING
@@ -30,14 +37,16 @@ class BestFirstDrafting(Rule):
     scope = Scope.DRAFTING
 
     def gate(self, outline: Outline) -> bool:
-        if "heappush" in outline.called and "heappop" in outline.called:
-            return outline.loops > 0
-        split = {ast.FloorDiv, ast.Mod} <= outline.operators
-        return split and bool(_RANKING & outline.called)
+        if {ast.FloorDiv, ast.Mod} <= outline.operators and _RANKING & outline.called:
+            return True
+        called = outline.looped_calls
+        if _HEAP & called or (_PLACE & called and len(outline.stored) > _FEWEST_ARRAYS):
+            return True
+        kept = "pop" in called and _SORTED & outline.called
+        return bool(kept or ({"min", "max"} & called and {"remove", "pop"} & called))
 
     def find(self, view: FunctionView) -> Iterator[Finding]:
-        facts = view.facts
-        found = _split(facts) or _heap(facts, _pushers(view.tree))
+        found = _split(view.facts) or grows_tree(view.facts, view.tree)
         if found is not None:
             yield self.at(
                 view,
@@ -65,6 +74,7 @@ def build(logp, ids, n):
         weight, depth, rank, parent = heapq.heappop(heap)
         tokens.append(ids[depth][rank])
         parents.append(parent)
+        heapq.heappush(heap, (weight - logp[depth][rank + 1], depth, rank + 1, parent))
         heapq.heappush(heap, (weight - logp[depth + 1][0], depth + 1, 0, len(tokens)))
     return tokens, parents
 """
@@ -144,7 +154,7 @@ def schedule(queue):
 
 
 def _split(facts: Facts) -> cst.CSTNode | None:
-    """The binding of a ranked index that is divided and reduced by the same width."""
+    """The binding of a ranked index that is split by one width into parents and candidates."""
     for bind in facts.binds:
         ranked = any(
             isinstance(node, cst.Call)
@@ -158,60 +168,23 @@ def _split(facts: Facts) -> cst.CSTNode | None:
 
 
 def _divided(facts: Facts, ranked: frozenset[str]) -> bool:
-    divisors: dict[str, set[str]] = {"whole": set(), "rest": set()}
-    for value in [*(bind.value for bind in facts.binds), *facts.returns]:
+    """Whether a ranked index is divided, and it, or the rest, looks up candidates."""
+    whole, rest = frozenset[str](), frozenset[str]()
+    values = [*(bind.value for bind in facts.binds), *facts.returns]
+    for value in values:
         for node in walk(value):
-            if not isinstance(node, cst.BinaryOperation) or not names(node.left) & ranked:
-                continue
-            if m.matches(node.operator, m.FloorDivide()):
-                divisors["whole"] |= names(node.right)
-            elif m.matches(node.operator, m.Modulo()):
-                divisors["rest"] |= names(node.right)
-    return bool(divisors["whole"] & divisors["rest"])
-
-
-def _heap(facts: Facts, pushers: frozenset[str]) -> cst.CSTNode | None:
-    """The loop that pops a partial path, keeps its parent and pushes longer ones."""
-    called = {
-        (site.loops[-1], call.func.attr.value if isinstance(call.func, cst.Attribute) else ""): site
-        for site in facts.calls
-        if site.loops and isinstance(call := site.node, cst.Call)
-    }
-    for loop in facts.loops:
-        if (loop, "heappop") not in called:
-            continue
-        kept = [store for store in facts.stores if loop in store.loops and not store.index_nodes]
-        pairs = any(isinstance(store.value, cst.Tuple) for store in kept)
-        if len(kept) < 2 and not pairs:
-            continue
-        holders = frozenset(name for store in kept for name in store.base)
-        if any(_numbers_node(facts, loop, push, holders) for push in _pushes(facts, loop, pushers)):
-            return loop.node
-    return None
-
-
-def _pushes(facts: Facts, loop: Loop, pushers: frozenset[str]) -> Iterator[cst.CSTNode]:
-    """The calls in a loop that push onto the heap, by way of a function inside as well."""
-    for site in facts.calls:
-        if loop in site.loops and isinstance(site.node, cst.Call):
-            function = site.node.func
-            own = isinstance(function, cst.Name) and function.value in pushers
-            if own or m.matches(function, m.Attribute(attr=m.Name("heappush"))):
-                yield site.node
-
-
-def _pushers(function: cst.FunctionDef) -> frozenset[str]:
-    """The functions inside a function that push onto a heap."""
-    push = m.Call(func=m.Attribute(attr=m.Name("heappush")))
-    return frozenset(
-        node.name.value
-        for node in walk(function.body)
-        if isinstance(node, cst.FunctionDef) and m.findall(node, push)
+            if isinstance(node, cst.BinaryOperation) and names(node.left) & ranked:
+                if m.matches(node.operator, m.FloorDivide()):
+                    whole |= names(node.right)
+                elif m.matches(node.operator, m.Modulo()):
+                    rest |= names(node.right)
+    if not whole & rest:
+        return False
+    rests = frozenset(
+        name
+        for bind in facts.binds
+        if m.findall(bind.value, m.BinaryOperation(operator=m.Modulo()))
+        and names(bind.value) & ranked
+        for name in bind.targets
     )
-
-
-def _numbers_node(facts: Facts, loop: Loop, push: cst.CSTNode, kept: frozenset[str]) -> bool:
-    """Whether a pushed path carries the number of the node just kept: its children's parent."""
-    lengths = m.findall(push, m.Call(func=m.Name("len")))
-    measured = any(names(length) & kept for length in lengths)
-    return measured or bool(names(push) & facts.counted(loop))
+    return any(load.index & (ranked | rests) for value in values for load in facts.loads(value))

@@ -11,7 +11,7 @@ import libcst.matchers as m
 from ..program.survey import Outline
 from ..result import Stage, StageVerdict
 from ..shapes.expressions import loads, names, walk
-from ..shapes.facts import Facts, Loop, Site, comparison_sides
+from ..shapes.facts import Facts, Loop, Site, compares_values, comparison_sides
 from ..shapes.view import FunctionView
 from ..shapes.walks import pointer_walk
 from .rule import Example, Finding, Rule, Scope
@@ -153,6 +153,18 @@ def accept(drafts, out, target_ids, row):
     NOT_FOUND = (
         Example(
             """
+def linked(token_ptr, link_ptr, target_ptr, out_ptr, count):
+    at = 0
+    for node in range(1, count):
+        link = tl.load(link_ptr + node)
+        token = tl.load(token_ptr + node)
+        if (link == at) & (token == link):
+            at = node
+            tl.store(out_ptr + node, tl.load(target_ptr + node))
+"""
+        ),
+        Example(
+            """
 def anneal(coins, target_ids, out, count):
     heat = 1.0
     for i in range(count):
@@ -268,7 +280,7 @@ def _compares_streams(
     if facts.behind(sides, loop) & view.logits:
         return True
     # Synthetic acceptance: a coin decides whether the target's token ends the draft.
-    return any(
+    return not compares_values(site.node) and any(
         any(node is site.node for guard in bind.guards for node in walk(guard))
         and facts.behind([bind.value], loop) & view.logits
         for bind in facts.inside(loop)

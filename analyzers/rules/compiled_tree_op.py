@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import libcst as cst
+
 from ..program.survey import Outline
 from ..result import Stage, StageVerdict
 from ..shapes.compiled import external_calls
+from ..shapes.expressions import names
 from ..shapes.view import FunctionView
 from .rule import Example, Finding, Rule, Scope
 
@@ -44,6 +47,7 @@ class CompiledTreeOp(Rule):
                 call,
                 f"hands the target's tokens to the compiled tree verifier `{name}`; "
                 "its body is machine code",
+                _given(call),
             )
 
     FOUND = (
@@ -83,4 +87,31 @@ def accept(self, out, target_ids):
     return self.verify_tree(out, target_ids)
 """
         ),
+        Example(
+            """
+def accept(out, tokens, target_ids):
+    def verify_tree(out, tokens, target_ids):
+        out[:] = tokens == target_ids
+
+    verify_tree(out, tokens, target_ids)
+    return out
+"""
+        ),
+        Example(
+            """
+def accept(verify_tree, out, tokens, target_ids):
+    return verify_tree(out, tokens, target_ids)
+"""
+        ),
+        Example(
+            """
+def accept(tokens, target_ids):
+    return torch.ops.aten.tree_sum(tokens, target_ids)
+"""
+        ),
     )
+
+
+def _given(call: cst.Call) -> frozenset[str]:
+    """What the operator may write into."""
+    return frozenset(name for argument in call.args for name in names(argument.value))

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ..program.survey import Outline
 from ..result import Stage, StageVerdict
-from ..shapes.paths import cumulative_products, enumerates_paths
+from ..shapes.paths import cumulative_products, may_choose
 from ..shapes.view import FunctionView
 from .rule import Example, Finding, Rule, Scope
 
@@ -27,7 +27,7 @@ class CumulativeMatch(Rule):
 
     def find(self, view: FunctionView) -> Iterator[Finding]:
         for call in cumulative_products(view.facts, view.logits):
-            if not enumerates_paths(view.facts, call):
+            if not may_choose(view.facts, call):
                 yield self.at(
                     view,
                     call,

@@ -43,10 +43,11 @@ class InheritedVisibility(Rule):
         for loop in facts.loops:
             for store in facts.stores:
                 if loop in store.loops and _inherits(facts, loop, store):
-                    yield self.at(view, store.node, _MESSAGE)
+                    yield self.at(view, store.node, _MESSAGE, store.base)
                     return
-            if _doubles(facts, loop):
-                yield self.at(view, loop.node, _MESSAGE)
+            doubled = _doubled(facts, loop)
+            if doubled:
+                yield self.at(view, loop.node, _MESSAGE, doubled)
                 return
 
     FOUND = (
@@ -168,8 +169,8 @@ def _through_link(facts: Facts, loop: Loop, index: tuple[cst.CSTNode, ...]) -> b
     return False
 
 
-def _doubles(facts: Facts, loop: Loop) -> bool:
-    """`seen |= seen[jump]; jump = jump[jump]`, for all rows at once."""
+def _doubled(facts: Facts, loop: Loop) -> frozenset[str]:
+    """`seen` of `seen |= seen[jump]; jump = jump[jump]`, for all rows at once."""
     carried = facts.carried(loop)
     jumps = {
         name
@@ -183,5 +184,5 @@ def _doubles(facts: Facts, loop: Loop) -> bool:
             continue
         for load in loads(bind.value):
             if bind.targets & load.base & carried and load.index & jumps:
-                return True
-    return False
+                return bind.targets
+    return frozenset()

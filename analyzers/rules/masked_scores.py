@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
-
-import libcst as cst
-import libcst.matchers as m
 
 from ..program.survey import Outline
 from ..result import Stage, StageVerdict
-from ..shapes.expressions import walk
-from ..shapes.facts import Facts
+from ..shapes.masking import CALLED, Masking
 from ..shapes.view import FunctionView
 from .rule import Example, Finding, Rule, Scope
-
-_FILLS = frozenset({"masked_fill", "masked_fill_"})
-_ATTENDS = frozenset({"scaled_dot_product_attention"})
-_SOFTMAX = frozenset({"softmax", "exp", "exp2"})
-_SUM = m.BinaryOperation(operator=m.Add())
-_INFINITE = m.SimpleString(m.MatchRegex(r"[\"']-?inf(inity)?[\"']")) | m.Attribute(
-    attr=m.Name("inf") | m.Name("min") | m.Name("NINF")
-)
 
 
 class MaskedScores(Rule):
     """The scores of rows that are no ancestors are set to minus infinity.
 
-    A mask that was made of a tree's parents decides, in the very function that attends, which
-    scores count: by filling, by selection, as the mask of a fused product, or as a bias that is
-    added before the softmax. A mask that is made and never gets here masks nothing.
+    A mask that was made of a tree's parents decides, in the very function that has the products
+    of queries and keys, which of them count: by filling, by selection, as a bias that is added, or
+    as the mask of a fused product. A mask that is made and never gets here masks nothing, and
+    neither does a matrix of zeros and infinities that is made of it and left lying.
     """
 
     stage = Stage.ATTENTION
@@ -36,19 +26,17 @@ class MaskedScores(Rule):
     scope = Scope.MASKED
 
     def gate(self, outline: Outline) -> bool:
-        return bool((_FILLS | _ATTENDS | _SOFTMAX | {"where"}) & outline.called)
+        return bool(CALLED & outline.called or ast.MatMult in outline.operators)
 
     def find(self, view: FunctionView) -> Iterator[Finding]:
-        for site in view.facts.calls:
-            call = cst.ensure_type(site.node, cst.Call)
-            if any(_reads(view.facts, part, view.logits) for part in _masks(call)):
-                yield self.at(
-                    view,
-                    call,
-                    "the mask of the tree decides which scores count: draft rows attend to their "
-                    "ancestors only",
-                )
-                return
+        for node in Masking(view).places():
+            yield self.at(
+                view,
+                node,
+                "the mask of the tree decides which scores count: draft rows attend to their "
+                "ancestors only",
+            )
+            return
 
     FOUND = (
         Example(
@@ -61,12 +49,26 @@ def attend(query, keys, values, target_mask):
         ),
         Example(
             """
-def kernel(target_ptr, scores_ptr, row, BLOCK: tl.constexpr):
+def kernel(target_ptr, query, keys, row, BLOCK: tl.constexpr):
     lane = tl.arange(0, BLOCK)
     seen = (tl.load(target_ptr + row) >> lane) & 1
-    scores = tl.load(scores_ptr + lane)
+    scores = tl.dot(query, keys)
     scores = tl.where(seen != 0, scores, float("-inf"))
     return tl.max(scores)
+"""
+        ),
+        Example(
+            """
+def step(held, target_seen, top):
+    held = tl.where(target_seen, held, float("-inf"))
+    return tl.maximum(top, tl.max(held, 1))
+"""
+        ),
+        Example(
+            """
+def step(scores, target_seen, top):
+    scores = tl.where(target_seen, scores, float("-inf"))
+    return tl.exp2(scores - top[:, None])
 """
         ),
         Example(
@@ -80,6 +82,39 @@ def attend(query, keys, values, target_bias):
 def attend(query, keys, values, target_bias):
     scores = query @ keys.transpose(-1, -2)
     return torch.softmax(scores + target_bias, dim=-1) @ values
+"""
+        ),
+        Example(
+            """
+def kernel(query, keys, target_ptr, row, lane):
+    scores = tl.zeros((16, 16), dtype=tl.float32)
+    scores += tl.dot(query, keys)
+    scores += tl.load(target_ptr + row * 16 + lane)
+    return tl.max(scores, 1)
+"""
+        ),
+        Example(
+            """
+def attend(query, keys, values, target_mask):
+    scores = torch.einsum("hqd,hkd->hqk", query, keys)
+    scores[:, ~target_mask] = -1e9
+    return scores.softmax(-1) @ values
+"""
+        ),
+        Example(
+            """
+def attend(query, key, value, target_seen):
+    def visible(batch, head, row, column):
+        return target_seen[batch, row, column]
+
+    blocks = create_block_mask(visible, 1, 1, 64, 64)
+    return flex_attention(query, key, value, block_mask=blocks)
+"""
+        ),
+        Example(
+            """
+def plan(wrapper, starts, target_mask):
+    wrapper.plan(starts, custom_mask=target_mask.flatten())
 """
         ),
     )
@@ -111,35 +146,64 @@ def choose(target_mask, kept, drafted):
     return torch.where(target_mask, kept, drafted)
 """
         ),
+        Example(
+            """
+def as_bias(target_seen):
+    return torch.zeros_like(target_seen, dtype=torch.float32).masked_fill(~target_seen, -torch.inf)
+"""
+        ),
+        Example(
+            """
+def left_lying(query, keys, values, target_seen):
+    scores = query @ keys.transpose(-1, -2)
+    bias = torch.zeros_like(scores).masked_fill(~target_seen, float("-inf"))
+    return scores.softmax(-1) @ values, bias
+"""
+        ),
+        Example(
+            """
+def blank(query, keys, values, target_bias):
+    scores = query @ keys.transpose(-1, -2)
+    return torch.softmax(scores + torch.zeros_like(target_bias), dim=-1) @ values
+"""
+        ),
+        Example(
+            """
+def as_words(target_mask, weights):
+    return torch.where(target_mask, weights, float("-inf"))
+"""
+        ),
+        Example(
+            """
+def kernel(query, keys, target_ptr, row, lane):
+    bias = tl.load(target_ptr + row * 16 + lane)
+    scores = tl.dot(query, keys)
+    scores = tl.where(lane <= row, scores, float("-inf"))
+    return tl.max(scores, 1)
+"""
+        ),
+        Example(
+            """
+def counted(query, keys, values, target_mask):
+    scores = query @ keys.transpose(-1, -2)
+    length = target_mask.shape[0]
+    scores = scores.masked_fill(torch.arange(length) > length, float("-inf"))
+    return scores.softmax(-1) @ values
+"""
+        ),
+        Example(
+            """
+def project(hidden, weight, target_mask):
+    hidden = hidden @ weight
+    rows = target_mask.sum(-1)
+    return hidden, rows
+"""
+        ),
+        Example(
+            """
+def nucleus(probabilities, target_logits, p):
+    ordered = target_logits.sort(-1).values
+    return ordered.masked_fill(ordered.softmax(-1).cumsum(-1) > p, 0.0)
+"""
+        ),
     )
-
-
-def _masks(call: cst.Call) -> Iterator[cst.BaseExpression]:
-    """The arguments by which a call masks scores."""
-    name = _name(call.func)
-    plain = [argument.value for argument in call.args if argument.keyword is None]
-    words = {arg.keyword.value: arg.value for arg in call.args if arg.keyword is not None}
-    if name in _FILLS and len(call.args) == 2 and _is_infinite(call.args[1].value):
-        yield call.args[0].value
-    elif name == "where" and len(plain) == 3 and any(map(_is_infinite, plain[1:])):
-        yield plain[0]
-    elif name in _ATTENDS:
-        yield from plain[3:4]
-        yield from (words[word] for word in ("attn_mask", "attn_bias") if word in words)
-    elif name in _SOFTMAX and plain and m.matches(plain[0], _SUM):
-        biased = cst.ensure_type(plain[0], cst.BinaryOperation)
-        yield from (biased.left, biased.right)
-
-
-def _name(function: cst.BaseExpression) -> str:
-    if isinstance(function, cst.Attribute):
-        return function.attr.value
-    return function.value if isinstance(function, cst.Name) else ""
-
-
-def _is_infinite(value: cst.BaseExpression) -> bool:
-    return any(m.matches(node, _INFINITE) for node in walk(value))
-
-
-def _reads(facts: Facts, part: cst.BaseExpression, masks: frozenset[str]) -> bool:
-    return bool(facts.behind([part], None) & masks)

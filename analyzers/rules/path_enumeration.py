@@ -27,12 +27,14 @@ class PathEnumeration(Rule):
 
     def find(self, view: FunctionView) -> Iterator[Finding]:
         for call in cumulative_products(view.facts, view.logits):
-            if enumerates_paths(view.facts, call):
+            best = enumerates_paths(view.facts, call, view.logits)
+            if best:
                 yield self.at(
                     view,
                     call,
                     "matches are multiplied up along every listed path and the longest accepted "
                     "path is selected: any root-to-node path can be accepted",
+                    best,
                 )
 
     FOUND = (
@@ -43,6 +45,16 @@ def accept(paths, drafted, target_ids):
     length = match.int().cumprod(1).sum(1)
     best = length.argmax()
     return paths[best], length
+"""
+        ),
+        Example(
+            """
+def accept(paths, tokens, target_probs, floor):
+    drafted = tokens[paths[:, 1:]]
+    likely = target_probs[paths[:, :-1]].gather(-1, drafted[..., None])[..., 0] > floor
+    length = likely.int().cumprod(1).sum(1)
+    best = length.argmax()
+    return paths[best][: length[best] + 1]
 """
         ),
         Example(
@@ -78,6 +90,24 @@ def accept(drafted, target_ids):
 def accept(rows, drafted, target_ids):
     length = (drafted[rows] == target_ids[rows]).int().cumprod(1).sum(1)
     return length
+"""
+        ),
+        Example(
+            """
+def log_longest(drafted, target_ids, log):
+    length = (drafted == target_ids).int().cumprod(1).sum(1)
+    longest = length.argmax()
+    log(drafted[longest])
+    return length
+"""
+        ),
+        Example(
+            """
+def without_tokens(paths, target_ids, stop):
+    alive = (target_ids[paths] != 0).int()
+    length = alive.cumprod(1).sum(1)
+    best = length.argmax()
+    return paths[best]
 """
         ),
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ..program.survey import Outline
 from ..result import Stage, StageVerdict
+from ..shapes.facts import Facts, Loop
 from ..shapes.view import FunctionView
 from ..shapes.walks import pointer_walk
 from .rule import Example, Finding, Rule, Scope
@@ -29,13 +30,14 @@ class PointerWalk(Rule):
 
     def find(self, view: FunctionView) -> Iterator[Finding]:
         for loop in view.facts.rounds:
-            walk = pointer_walk(view.facts, loop, view.logits)
+            walk = pointer_walk(view.facts, loop, view.logits, view.held)
             if walk is not None:
                 yield self.at(
                     view,
                     loop.node,
                     f"{walk.how}, and the target's token there is compared with the drafted ones: "
                     "any root-to-node path can be accepted",
+                    walk.pointers | _written(view.facts, loop),
                 )
                 return
 
@@ -271,3 +273,9 @@ def running_maximum(values, target_ids):
 """
         ),
     )
+
+
+def _written(facts: Facts, loop: Loop) -> frozenset[str]:
+    """What a loop writes: the path, in whatever form."""
+    stores = (store.base for store in facts.stores if loop in store.loops)
+    return frozenset(name for base in stores for name in base if not name.startswith("."))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -41,11 +41,17 @@ class Finding:
     column: int
     end_line: int
     message: str
+    # The local names that hold what was found: a mask, or what a walk decided.
+    made: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One function as source text; names that begin with `target` hold the target's logits."""
+    """One function as source text.
+
+    Names that begin with `target` hold the target's logits, or whatever else a rule's scope says;
+    those that begin with `held` are what `FunctionView.held` gives.
+    """
 
     source: str
 
@@ -89,7 +95,9 @@ class Rule(ABC):
     def find(self, view: FunctionView) -> Iterator[Finding]:
         """Every place in the function that has the shape."""
 
-    def at(self, view: FunctionView, node: cst.CSTNode, message: str) -> Finding:
+    def at(
+        self, view: FunctionView, node: cst.CSTNode, message: str, made: Iterable[str] = ()
+    ) -> Finding:
         """A finding at a node of the function."""
         line, column, end_line = view.span(node)
-        return Finding(line, column, end_line, message)
+        return Finding(line, column, end_line, message, frozenset(made))

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 import libcst as cst
 
 from ..program.module import FunctionNode
+from .collect import collect
 from .expressions import walk
-from .facts import Facts, collect
+from .facts import Facts
 
 
 @dataclass(slots=True, eq=False)
@@ -22,12 +23,17 @@ class FunctionView:
         node: the function in the file's `ast`.
         symbol: its qualified name.
         logits: the local names that hold the target's logits or what was made of them.
+        held: gives the local names that hold what else the rules of a scope ask about: matches of
+            drafted tokens (`LOGITS`), attention scores (`MASKED`), the KV cache (`COMMIT`).
+        defines: whether a dotted name stands for a function whose code is at hand.
     """
 
     source: bytes
     node: FunctionNode
     symbol: str = ""
     logits: frozenset[str] = frozenset()
+    held: Callable[[], frozenset[str]] = frozenset
+    defines: Callable[[str], bool] = lambda _: False
     _tree: cst.FunctionDef | None = field(default=None, init=False)
     _facts: Facts | None = field(default=None, init=False)
 
@@ -92,6 +98,7 @@ _TWINS: dict[type[cst.CSTNode], type[_Positioned]] = {
     cst.AugAssign: ast.AugAssign,
     cst.NamedExpr: ast.NamedExpr,
     cst.Call: ast.Call,
+    cst.BinaryOperation: ast.BinOp,
 }
 
 
@@ -100,9 +107,12 @@ def _order(node: _Positioned) -> tuple[int, int, int, int]:
     return node.lineno, node.col_offset, -(node.end_lineno or 0), -(node.end_col_offset or 0)
 
 
-def view_of_source(source: str, logits: Iterable[str] = ()) -> FunctionView:
+def view_of_source(
+    source: str, logits: Iterable[str] = (), held: Iterable[str] = ()
+) -> FunctionView:
     """The first function of a piece of source: how rules' own examples are looked at."""
+    beside = frozenset(held)
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            return FunctionView(source.encode(), node, node.name, frozenset(logits))
+            return FunctionView(source.encode(), node, node.name, frozenset(logits), lambda: beside)
     raise ValueError("expected a function in the source, found none")

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import libcst as cst
 import libcst.matchers as m
 
-from .expressions import is_constant, loads, names, walk
+from .expressions import MODULES, Load, dotted, is_constant, names, walk
 from .facts import Bind, Facts, Loop, comparison_sides, is_equality
-from .tokens import TokenTest
+from .picks import is_counted
+from .tokens import Matched, TokenTest
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,18 +23,21 @@ class Walk:
     how: str
 
 
-def pointer_walk(facts: Facts, loop: Loop, logits: frozenset[str]) -> Walk | None:
+def pointer_walk(
+    facts: Facts, loop: Loop, logits: frozenset[str], matched: Matched = frozenset
+) -> Walk | None:
     """The walk that a loop makes over linked nodes while it compares tokens with the target's.
 
     Both halves are needed: the position is loaded or selected through itself, *and* what the
-    target said at that position is compared with a drafted token.
+    target said at that position is compared with a drafted token. `matched` gives names that
+    hold the outcome for all nodes at once.
     """
     # What the target said is first taken for no link; where that leaves nothing, links and tokens
     # came out of one container, and its name tells nothing.
     for barred in (logits, frozenset[str]()):
         found = _Search(facts, loop, barred).walk()
         if found is not None:
-            test = TokenTest(facts, loop, found.pointers, found.links, logits)
+            test = TokenTest(facts, loop, found.pointers, found.links, logits, matched)
             if test.passes():
                 return found
     return None
@@ -82,7 +86,7 @@ class _Search:
             for name in bind.targets & carried
             if not is_constant(bind.value)
             and not self.facts.counts(bind, name)
-            and not any(load.base & self.barred for load in loads(bind.value))
+            and not any(load.base & self.barred for load in self.facts.loads(bind.value))
         )
 
     def _positions(self) -> frozenset[str]:
@@ -91,7 +95,9 @@ class _Search:
         parts: list[cst.CSTNode] = [bind.value for bind in facts.inside(loop)]
         parts += [site.node for site in facts.conditions if loop in site.loops]
         parts += [store.value for store in facts.stores if store.value and loop in store.loops]
-        found = {name for part in parts for load in loads(part) for name in load.index | load.base}
+        found = {
+            name for part in parts for load in facts.loads(part) for name in load.index | load.base
+        }
         for site in facts.compares:
             if loop in site.loops and is_equality(site.node):
                 found.update(name for side in comparison_sides(site.node) for name in _bare(side))
@@ -111,7 +117,7 @@ class _Search:
                 # A level of nested maps: what is looked up in it is the next level.
                 seen = load.base & movers
             if seen:
-                how = f"`{min(seen)}` is looked up by itself in {_listed(load.base)}"
+                how = f"`{min(seen)}` is looked up by itself in `{_read_from(load)}`"
                 return _Move(load.base, how)
         return None
 
@@ -131,14 +137,15 @@ class _Search:
             for here, there in ((sides[0], sides[-1]), (sides[-1], sides[0])):
                 bare = _bare(here) & movers
                 if bare and not (names(there) & bare) and self._is_array(there):
-                    bases = frozenset(name for load in loads(there) for name in load.base)
-                    link = bases or names(there)
-                    how = f"`{min(bare)}` moves to a node whose {_listed(link)} equals it"
-                    return _Move(link, how)
+                    read = self.facts.reads(there, self.loop)
+                    link = frozenset(name for load in read for name in load.base) or names(there)
+                    shown = _read_from(read[0]) if read else dotted(there) or min(link)
+                    how = f"`{min(bare)}` moves to a node whose `{shown}` equals it"
+                    return _Move(link | names(there), how)
         return None
 
     def _is_array(self, node: cst.BaseExpression) -> bool:
-        if is_constant(node):
+        if is_constant(node) or is_counted(self.facts, node):
             return False
         if self.facts.reads(node, self.loop):
             return True
@@ -179,6 +186,28 @@ def _slices(index: Iterable[cst.CSTNode]) -> bool:
     return any(isinstance(part, cst.Slice) for part in index)
 
 
-def _listed(found: frozenset[str]) -> str:
-    shown = sorted(name for name in found if name) or ["?"]
-    return "`" + max(shown, key=len) + "`"
+def _read_from(load: Load) -> str:
+    """What a load reads, as it is written: `children` of `children[at].get(token)`."""
+    node = load.node
+    while True:
+        text = dotted(node)
+        if text is not None:
+            return text
+        if isinstance(node, cst.Subscript):
+            node = node.value
+        elif isinstance(node, cst.BinaryOperation):
+            node = node.left
+        elif (
+            isinstance(node, cst.Call)
+            and load.node is node
+            and not isinstance(node.func, cst.Attribute)
+        ):
+            return min(load.base)
+        elif isinstance(node, cst.Call):
+            function = node.func
+            inner = function.value if isinstance(function, cst.Attribute) else function
+            if dotted(inner) in MODULES and node.args:
+                inner = node.args[0].value
+            node = inner
+        else:
+            return min(load.base, default="?")
