@@ -20,3 +20,6 @@ UNCLEAR = _texts("negatives/unclear")
 # Stand beside a stock verifier that does not use them.
 BESIDE = _texts("negatives/beside")
 NEGATIVES = LINEAR | UNCLEAR
+# Drafters of a tiny engine: those that propose trees, and such as rank, merge or schedule.
+TREE_DRAFTERS = _texts("drafters/trees")
+OTHER_DRAFTERS = _texts("drafters/others")

@@ -136,14 +136,41 @@ def test_a_kept_report_is_dropped_when_the_package_changes(
     assert verdict() is Verdict.TREE
 
 
-def test_the_package_may_lie_inside_of_vllm(tmp_path: Path) -> None:
+def inside(root: Path, *, record: bool = True) -> Path:
+    """An install whose runner is wrapped by a package inside of vLLM."""
     layout = {
         path.replace("graft", "vllm/graft"): text.replace("graft", "vllm.graft")
         for path, text in grafts.LAYOUTS["table"].items()
     }
-    place = grafts.install(tmp_path, layout, plugins.WALK)
+    place = grafts.install(root, layout, plugins.WALK, record=record)
     installs.write(place, {"vllm/graft/__init__.py": "", "vllm/graft/accept.py": plugins.WALK})
     runner = (place / grafts.RUNNER).read_text().replace("from graft", "from vllm.graft")
     overlay.write(place, grafts.RUNNER, runner)
+    return place
+
+
+def test_the_package_may_lie_inside_of_vllm(tmp_path: Path) -> None:
+    place = inside(tmp_path)
 
     assert verification(place) is StageVerdict.TREE
+    assert reports.inspect(place).notes[0].startswith(f"{grafts.RUNNER}:")
+
+
+@pytest.mark.parametrize("record", [True, False])
+def test_a_package_inside_of_vllm_that_is_gone_is_named(record: bool, tmp_path: Path) -> None:
+    place = inside(tmp_path, record=record)
+    shutil.rmtree(place / "vllm/graft")
+
+    notes = reports.inspect(place).notes
+
+    said = "imports vllm.graft.seams, which is missing: what depends on it cannot run"
+    assert f"{grafts.RUNNER} {said}" in notes
+
+
+@pytest.mark.parametrize("compiled", ["vllm/graft/seams.abi3.so", "vllm/graft/seams/data.txt"])
+def test_what_is_no_source_may_be_imported_all_the_same(compiled: str, tmp_path: Path) -> None:
+    place = inside(tmp_path)
+    (place / "vllm/graft/seams.py").unlink()
+    installs.write(place, {compiled: ""})
+
+    assert not any("missing" in note for note in reports.inspect(place).notes)

@@ -77,6 +77,8 @@ def test_a_file_that_cannot_be_used_is_reported(source: str | bytes, reason: str
     assert code.resolve(good, "f") is None
     assert list(code.failures) == ["bad.py"]
     assert reason in code.failures["bad.py"]
+    # NUL bytes are refused as a whole, not at a line.
+    assert "line None" not in code.failures["bad.py"]
 
 
 @pytest.mark.parametrize(

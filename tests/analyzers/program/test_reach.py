@@ -251,13 +251,16 @@ class A:
     def f(self): self.g()
     def g(self): ...
 class B: ...
+class C: ...
 def start():
     A().f()
-    isinstance(1, B)
+    hand_out(B)
+    isinstance(1, C)
 """
     code = Loaded({"m.py": source})
     reach = code.reach("m:start")
 
+    # What something is only asked to be is no class of which there is an instance.
     assert {cls.node.name for cls in reach.classes} == {"A", "B"}
     methods = reach.of_receiver(code.cls("m:A"))
     assert [one.function.symbol for one in methods] == ["A.f", "A.g"]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from ddtree.analyzers.program.results import follow_results
+import pytest
+
+from ddtree.analyzers.program.objects import Objects
+from ddtree.analyzers.program.results import follow, follow_results
 
 from .programs import Loaded, symbol
 
@@ -67,7 +70,7 @@ def run(a):
     before(a)
     after()
 """
-    assert held(source)["after"] == {"order"}
+    assert held(source)["after"] == {"STATE.path", "order"}
 
 
 def test_methods_on_results_know_their_instance() -> None:
@@ -98,3 +101,76 @@ def run(a, table):
     other = a
 """
     assert held(source)["run"] == {"table", "order"}
+
+
+def test_what_is_handed_through_comes_back_to_whoever_handed_it_in() -> None:
+    source = """
+def make(x): return x
+def moved(x): return x.to("cuda")
+def copied(out, x): out.copy_(x)
+def run(a, b, first, second):
+    path = make(a)
+    mine = moved(path)
+    other = moved(b)
+    copied(first, path)
+    copied(second, b)
+"""
+    assert held(source)["run"] == {"path", "mine", "first"}
+
+
+def test_an_object_holds_results_in_the_fields_that_were_given_them() -> None:
+    source = """
+class Step:
+    def __init__(self, path, size):
+        self.path, self.size = path, size
+class Pair:
+    order: object
+    width: int
+def make(x): return x
+def run(a):
+    step = Step(make(a), 3)
+    pair = Pair(make(a), width=4)
+    first, second = step.path, step.size
+    third, fourth = pair.order, pair.width
+"""
+    assert held(source)["run"] == {"step.path", "pair.order", "first", "third"}
+
+
+def test_what_a_model_makes_of_a_result_is_no_result() -> None:
+    source = """
+def make(x): return x
+class Engine:
+    def run(self, a):
+        path = make(a)
+        hidden = self.model(path)
+        return hidden
+"""
+    assert held(source, entry="Engine.run") == {"Engine.run": {"path"}}
+
+
+CARRIED = """
+class Metadata:
+    def __init__(self, mask): self.mask = mask
+class Other:
+    def __init__(self): self.mask = None
+def make(x): return x
+def attend(metadata):
+    bias = metadata.mask
+def run(a):
+    made = Metadata(make(a))
+    attend(GIVEN)
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "found"), [("made", {"metadata.mask", "bias"}), ("Other()", None)]
+)
+def test_a_field_counts_where_the_object_got_to(given: str, found: set[str] | None) -> None:
+    one = Loaded({"app/m.py": CARRIED.replace("GIVEN", given)})
+    reach = one.reach("app.m:run")
+    makers = [reached for reached in reach.functions if reached.function.symbol == "make"]
+    objects = Objects(reach, one.receivers, follow(reach, one.receivers, makers))
+
+    names = follow(reach, one.receivers, makers, carry=objects.carry).names
+
+    assert {symbol(reached): held for reached, held in names.items()}.get("attend") == found

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import pytest
 
 from ddtree.analyzers.program.survey import survey
+from ddtree.analyzers.program.taint import Flow, spread
 from ddtree.analyzers.rules import Example, Finding, Rule, all_rules
 from ddtree.analyzers.shapes.view import FunctionView, view_of_source
+from tests.analyzers.program.programs import Loaded
 
 RULES = all_rules()
 
@@ -24,7 +26,8 @@ class Case:
     @property
     def view(self) -> FunctionView:
         """The example as the rule sees it."""
-        return view_of_source(self.example.source, target_names(self.example.source))
+        source = self.example.source
+        return view_of_source(source, named(source, "target"), named(source, "held"))
 
     @property
     def passes(self) -> bool:
@@ -36,11 +39,17 @@ class Case:
         return list(self.rule.find(self.view)) if self.passes else []
 
 
-def target_names(source: str) -> set[str]:
-    """The names of an example that hold the target's logits: those that begin with `target`."""
+def named(source: str, start: str) -> set[str]:
+    """The names of an example that begin with a word, and those that take over their values."""
     names = {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
     names |= {node.arg for node in ast.walk(ast.parse(source)) if isinstance(node, ast.arg)}
-    return {name for name in names if name.startswith("target")}
+    function = next(
+        node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef)
+    )
+    one = Loaded({"app/m.py": source})
+    (reached,) = one.reach(f"app.m:{function.name}").functions[:1]
+    begun = {name for name in names if name.startswith(start)}
+    return spread(reached, one.receivers, begun, Flow(seeded=False, decisions=True))
 
 
 def cases(kind: str) -> list[object]:
@@ -82,8 +91,8 @@ def test_found_wherever_the_function_stands(case: Case) -> None:
         f"    {line}" for line in case.example.source.strip("\n").splitlines(keepends=True)
     )
     node = next(node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef))
-    names = frozenset(target_names(source))
-    moved = list(case.rule.find(FunctionView(source.encode(), node, node.name, names)))
+    view = FunctionView(source.encode(), node, node.name, case.view.logits, case.view.held)
+    moved = list(case.rule.find(view))
 
     # The source of an example begins with an empty line, as the class does with its head.
     expected = [(one.line, one.column + 4, one.message) for one in case.findings()]
