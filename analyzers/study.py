@@ -163,9 +163,8 @@ class _Study:
         """The files on engine paths that somebody edited; all of them where nothing tells."""
         parsed = {module.path for module in self._program.loaded}
         parsed = {path for path in parsed.union(*(one.parsed for one in found)) if _is_own(path)}
-        if self._target.record is None:
-            return parsed
-        return parsed & {*differences.modified, *differences.extra}
+        changed = {*differences.modified, *differences.extra}
+        return parsed & changed if differences.compared else parsed
 
     def _refused(self) -> Iterator[str]:
         place = legacy_refusal(self._program, PACKAGE)

@@ -25,6 +25,8 @@ class Differences:
     extra: tuple[str, ...] = ()
     # Same size as recorded, but no hash to compare: unhashed lines, unreadable or huge members.
     unverified: tuple[str, ...] = ()
+    # Whether there was a record to compare with.
+    compared: bool = True
 
     def onto(self, install: Install) -> Install:
         """The install with these differences filled in."""
@@ -72,7 +74,7 @@ class RecordCheck:
     def finish(self) -> Differences:
         """Hash what is left and say what differs."""
         if self._record is None:
-            return Differences()
+            return Differences(compared=False)
         self._thread.join()
         self._hash(path for path, _ in self._unhashed() if path not in self.digests)
         modified: list[str] = []

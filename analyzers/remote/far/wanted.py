@@ -18,6 +18,7 @@ _CORE = re.compile(
     r"^vllm/(?:v1/(?:worker|sample|spec_decode)/|worker/|spec_decode/|platforms/|attention/backends/"
     r"|adapter_commons/|prompt_adapter/|v1/pool/|(?:v1/core/encoder_cache_manager|ir/op)\.py$"
     r"|(?:tokenizers/(?:hf|protocol|registry)|transformers_utils/(?:config|repo_utils|utils))\.py$"
+    r"|(?:logger|plugins/lora_resolvers/__init__|utils/mem_utils|device_allocator/sleep_\w+)\.py$"
     r"|config/(?:__init__|vllm|speculative|model|compilation)\.py$|(?:config|envs|__init__)\.py$"
     r"|model_executor/layers/(?:sampler|rejection_sampler|spec_decode_\w+|typical_\w+)\.py$)"
     r"|/(?:platforms|worker)/"
@@ -25,7 +26,7 @@ _CORE = re.compile(
 # Imported from there, but large and never followed: kernels of attention and of other layers,
 # models, compilation, the drawing up of caches, other processes of the engine.
 _IDLE = re.compile(
-    r"^vllm/(?:_aiter_ops|_custom_ops|_xpu_ops|env_override|logger)\.py$"
+    r"^vllm/(?:_aiter_ops|_custom_ops|_xpu_ops|env_override)\.py$"
     r"|^vllm/(?:third_party|engine|entrypoints|models|parser|ray|renderers|profiler|tokenizers"
     r"|transformers_utils|device_allocator|v1/(?:engine|executor|metrics|core/kv_cache_utils)"
     r"|model_executor/(?:determinism|kernels|model_loader|parameter|offloader/prefetch"
@@ -34,17 +35,19 @@ _IDLE = re.compile(
     r"|fused_moe/(?:[lm]|prepare|router)))|lora/layers/\w*linear|v1/serial_utils"
     r"|compilation/(?:passes|backends|decorators|compiler|collective|wrapper)"
     r"|config/(?:parallel|multimodal|kernel|utils|scheduler|profiler|observability|quantization)"
-    r"|utils/(?:flashinfer|deep_gemm|argparse|jit_monitor|cpu_triton|cpu_resource|mem_utils)"
+    r"|utils/(?:flashinfer|deep_gemm|argparse|jit_monitor|cpu_triton|cpu_resource)"
     r"|distributed/(?:eplb|elastic_ep|utils|aux|device_communicators/(?!pynccl_a)"
     r"|kv_transfer/kv_connector/(?:v1/base|utils))"
     r"|v1/attention/backends/(?:mla|flashinfer|rocm|turboquant|ultraquant))"
 )
-# Followed only where a tree is drafted or verified.
+# Followed, or searched, only where a tree is drafted or verified.
 _ATTENTION = re.compile(
-    r"^vllm/(?:(?:v1/)?attention/(?!ops/(?:flydsl|rocm|turboquant|ultraquant))|v1/pool/|_aiter_ops"
-    r"|model_executor/(?:layers/(?:attention|mamba)/|models/utils)"
-    r"|third_party/flash_linear_attention/).*\.py$"
+    r"^vllm/(?:(?:v1/)?attention/|v1/(?:pool|kv_offload|hisparse|core/kv_cache)|_aiter_ops"
+    r"|model_executor/(?:layers/(?:attention|mamba|fused_moe/routed)|models/utils)"
+    r"|distributed/aux_output_connector/|third_party/flash_linear_attention/).*\.py$"
 )
+# What a mask that a backend of attention builds is followed through.
+_BACKENDS = re.compile(r"^vllm/(?:v1/)?attention/")
 # A module of the second hop is carried along where it is no larger than this.
 _SMALL = 24 << 10
 # Beyond this, a second command costs less than carrying what may never be read.
@@ -69,11 +72,17 @@ def wanted(target: Target, masks: Iterable[str]) -> list[str]:
     small = [path for path in more if _size(source, path) <= _SMALL and not _IDLE.search(path)]
     small.sort(key=lambda path: _size(source, path))
     found = dict.fromkeys([*core, *hops, *small])
-    if not target.siblings:
-        return list(_within(source, [*found, *masks], _MOST_BYTES))
+    built = list(masks)
+    if not target.siblings and not _is_extended(target):
+        through = [path for path in paths if _BACKENDS.search(path)] if built else []
+        return list(_within(source, dict.fromkeys([*found, *built, *through]), _MOST_BYTES))
     # It was edited, most probably to verify trees.
-    more = dict.fromkeys([*found, *masks, *(path for path in paths if _ATTENTION.search(path))])
+    more = dict.fromkeys([*found, *built, *(path for path in paths if _ATTENTION.search(path))])
     return list(_within(source, more, _MOST_MORE_BYTES))
+
+
+def _is_extended(target: Target) -> bool:
+    return any(module_of(plugin).partition(".")[0] != "vllm" for plugin in target.plugins)
 
 
 def closure(source: Source, paths: Iterable[str]) -> list[str]:
