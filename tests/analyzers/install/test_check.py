@@ -39,7 +39,9 @@ def test_an_untouched_install_shows_nothing(tmp_path: Path) -> None:
 
 
 def test_no_record_compares_nothing(tmp_path: Path) -> None:
-    assert RecordCheck(_source(write(tmp_path, FILES)), None).finish() == Differences(compared=False)
+    check = RecordCheck(_source(write(tmp_path, FILES)), None)
+
+    assert check.finish() == Differences(compared=False)
 
 
 @pytest.mark.parametrize("path", [SAMPLER, LIBRARY])
