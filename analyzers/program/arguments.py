@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from .module import FunctionNode
 from .program import ClassRef
@@ -26,6 +27,7 @@ def passed(
         for call in scope.mentions.calls
         for argument in [*call.args, *(word.value for word in call.keywords)]
     }
+    holding: dict[int, bool] = {}
     for edge in edges:
         if edge.wrap is not None:
             own = positional(reached.function.node)
@@ -35,6 +37,11 @@ def passed(
             continue
         call = calls.get(id(edge.site))
         if call is not None and id(edge.site) not in decorators:
+            # One call leads to as many functions as its receiver may be objects.
+            if id(call) not in holding:
+                holding[id(call)] = _is_given(call, names, flow)
+            if not holding[id(call)]:
+                continue
             spread = spread_out(call, scope)
             named = _named(scope, receivers, call)
             parameters = _parameters(spread, edge.target, names, flow, named)
@@ -47,6 +54,12 @@ def passed(
             handed[id(edge.site)], edge.target, names, flow, False
         ):
             yield edge.target, _all_parameters(edge.target)
+
+
+def _is_given(call: ast.Call, names: set[str], flow: Flow) -> bool:
+    """Whether any argument of a call holds what is followed."""
+    values = [*call.args, *(word.value for word in call.keywords)]
+    return any(is_tainted(value, names, flow) for value in values)
 
 
 def spread_out(call: ast.Call, scope: Scope) -> ast.Call:
@@ -140,9 +153,14 @@ def _takes_itself(method: FunctionNode, named: bool) -> bool:
 
 def _all_parameters(target: Reached) -> set[str]:
     """All parameters, also those of functions defined inside (a decorator's wrapper)."""
+    return set(_every_parameter(target.function.node))
+
+
+@lru_cache(maxsize=1 << 12)
+def _every_parameter(function: FunctionNode) -> frozenset[str]:
     found: set[str] = set()
-    for node in ast.walk(target.function.node):
+    for node in ast.walk(function):
         if isinstance(node, ast.arguments):
             every = [*node.posonlyargs, *node.args, *node.kwonlyargs, node.vararg, node.kwarg]
             found.update(argument.arg for argument in every if argument is not None)
-    return found - {"self", "cls"}
+    return frozenset(found - {"self", "cls"})

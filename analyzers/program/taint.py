@@ -16,6 +16,7 @@ from .survey import parts_of, walk_code
 SEEDS = frozenset({"logits", "probs", "logprobs"})
 # The method by which every model of vLLM turns hidden states into logits.
 PRODUCER = "compute_logits"
+_SEEDING = SEEDS | {PRODUCER}
 # What tells of a tensor without its contents, and what reads elements by an index.
 DESCRIPTIONS = frozenset({"device", "dtype", "shape", "ndim", "size", "dim", "numel", "stride"})
 # Those that tell how many elements there are.
@@ -88,8 +89,7 @@ def spread(reached: Reached, receivers: Receivers, names: set[str], flow: Flow) 
         for store in scope.mentions.stores:
             if store.value is None:
                 continue
-            anything = flow.seeded or flow.attributes or flow.results or flow.seed
-            if not (anything or flow.decides or _read(store.value) & found):
+            if not (flow.decides or _may_hold(store.value, found, flow)):
                 continue
             if flow.results is not None:
                 found.update(_taken_over(store, found, flow))
@@ -112,16 +112,45 @@ def _placed(target: ast.expr, names: set[str], flow: Flow) -> bool:
     return isinstance(target, ast.Subscript) and is_tainted(target.slice, names, flow)
 
 
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What a value is made of, whatever becomes of it: cheaper to ask than to follow it."""
+
+    # Attributes of `self` as `self.name`.
+    names: frozenset[str]
+    attributes: frozenset[str]
+    # By identity.
+    callees: frozenset[int]
+
+
 @lru_cache(maxsize=1 << 14)
-def _read(value: ast.expr) -> frozenset[str]:
-    """The names in a value, attributes of `self` as `self.name`: cheaper than following it."""
-    found: set[str] = set()
+def _read(value: ast.expr) -> _Read:
+    names: set[str] = set()
+    attributes: set[str] = set()
+    callees: set[int] = set()
     for node in walk_code(value):
         if type(node) is ast.Name:
-            found.add(node.id)
-        elif is_own(node):
-            found.add(f"self.{node.attr}")
-    return frozenset(found)
+            names.add(node.id)
+        elif type(node) is ast.Attribute:
+            attributes.add(node.attr)
+            names.update([f"self.{node.attr}"] if is_own(node) else [])
+        elif type(node) is ast.Call:
+            callees.add(id(callee(node)))
+    return _Read(frozenset(names), frozenset(attributes), frozenset(callees))
+
+
+def _may_hold(value: ast.expr, names: set[str], flow: Flow) -> bool:
+    """Whether anything in a value could be followed."""
+    if flow.seed is not None:
+        return True
+    read = _read(value)
+    if flow.seeded and not read.attributes.isdisjoint(_SEEDING):
+        return True
+    return not (
+        read.names.isdisjoint(names)
+        and read.attributes.isdisjoint(flow.attributes)
+        and read.callees.isdisjoint(flow.results or ())
+    )
 
 
 def bound_names(targets: Sequence[ast.expr]) -> Iterable[str]:
