@@ -23,6 +23,8 @@ from .start import Binding, Started, start
 
 _PLATFORMS = "vllm.platform_plugins"
 _IMPORT = "__import__"
+# Methods that Python asks before the ones that a class defines.
+_INSTEAD = frozenset({"__call__", "__new__", "__getattribute__", "__getattr__"})
 
 
 @dataclass(slots=True)
@@ -88,6 +90,9 @@ def _apply(
         if holder is None or _takes_over_imports(stored):
             said = name or "names, made at run time"
             attached.substitutes.append(Substitute(name, None, _way(binding, said)))
+        return
+    if replaced is None and isinstance(holder, ClassRef) and name in _INSTEAD:
+        attached.substitutes.append(Substitute(name, holder, _way(binding, where)))
         return
     if replaced is None:
         made = isinstance(stored.value, Closure | ClassRef)

@@ -7,6 +7,7 @@ hands names and functions to a helper of its own.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,13 @@ from ..program.module import Module, imported_names
 from ..program.program import ClassRef, FunctionRef, ModuleRef, Program
 from ..program.values import Closure, Constant, Row, Stored, Table, Value, Words
 
+# Methods of what Python finds modules by.
+_TAKES_OVER = re.compile(r"(?:^|\.)(?:meta_path|path_hooks)\.(?:insert|append|extend)$")
+# What is told the name of a module and leaves it as it is.
+_HARMLESS = frozenset(
+    {"getLogger", "init_logger", "find_spec", "startswith", "endswith", "print", "register_model"}
+    | {"debug", "info", "info_once", "warning", "warning_once", "error", "exception", "hasattr"}
+)
 # A plug-in that does more than this when it starts is run no further.
 MAX_STEPS = 20_000
 
@@ -198,6 +206,10 @@ class _Start(Evaluator):
         self, module: Module, node: ast.Call, names: Mapping[str, Value]
     ) -> list[Value] | None:
         text = ast.unparse(node.func)
+        if text == "getattr" and len(node.args) > 1:
+            return list(self._picked(module, node, names))
+        if _TAKES_OVER.search(text):
+            self.stored(module, node, Stored(ModuleRef("builtins"), "__import__", None))
         if text.endswith("import_module") and node.args:
             found = [
                 ModuleRef(value.value)
@@ -207,7 +219,56 @@ class _Start(Evaluator):
             for one in found:
                 self._load(one.name)
             return list(found)
-        return super()._made(module, node, names)
+        made = super()._made(module, node, names)
+        if made is None and text.rpartition(".")[2] not in _HARMLESS:
+            self._hand_out(module, node, names)
+        return made
+
+    def _picked(
+        self, module: Module, node: ast.Call, names: Mapping[str, Value]
+    ) -> Iterator[Value]:
+        """What `getattr` gives for a name that is known."""
+        keys = self.expression(module, node.args[1], names)
+        for holder in self.expression(module, node.args[0], names):
+            for key in keys:
+                if isinstance(key, Constant) and isinstance(key.value, str):
+                    yield from self._attribute(holder, key.value)
+
+    def _hand_out(self, module: Module, node: ast.Call, names: Mapping[str, Value]) -> None:
+        """Note the modules of the package that are named to code that cannot be followed.
+
+        `mock.patch("package.module.function", mine)` replaces what it is told, and so may any
+        other: `@when_imported("package.module")`.
+        """
+        values = [*node.args, *(word.value for word in node.keywords)]
+        told = [one for value in values for one in self._told(module, value, names)]
+        if told and not self.expression(module, node.func, names):
+            for name in told:
+                self.stored(module, node, Stored(ModuleRef(name), "", None))
+
+    def _told(self, module: Module, node: ast.expr, names: Mapping[str, Value]) -> Iterator[str]:
+        """The modules of the package that a text names, or something in them."""
+        for value in self.expression(module, node, names):
+            text = value.value if isinstance(value, Constant) else None
+            while isinstance(text, str) and self._source.is_inside(text) and "." in text:
+                if self._source.path_of(text) is not None:
+                    yield text
+                    break
+                text = text.rpartition(".")[0]
+
+    def _assign(
+        self,
+        module: Module,
+        targets: Iterable[ast.expr],
+        value: ast.expr,
+        names: dict[str, Value],
+    ) -> None:
+        """Modules may be replaced as a whole: `sys.modules["package.module"] = mine`."""
+        for target in targets:
+            if isinstance(target, ast.Subscript) and ast.unparse(target.value) == "sys.modules":
+                for name in self._told(module, target.slice, names):
+                    self.stored(module, target, Stored(ModuleRef(name), "", None))
+        super()._assign(module, targets, value, names)
 
     def _part(self, module: Module, node: ast.expr, names: Mapping[str, Value]) -> Iterator[Value]:
         if isinstance(node, ast.Subscript) and ast.unparse(node.value) == "sys.modules":

@@ -18,6 +18,10 @@ MODULES = frozenset({"torch", "np", "numpy", "tl", "triton", "math", "F", "libde
 GATHERS = frozenset(
     {"gather", "index_select", "take", "take_along_dim", "take_along_axis", "get", "select", "load"}
 )
+# What tells of a tensor without its contents is no array that is read.
+_FORM = m.Attribute(
+    attr=m.Name(value=m.MatchIfTrue(frozenset({"shape", "dtype", "device", "ndim"}).__contains__))
+)
 _LOAD_CALL = m.Call(func=m.Attribute(attr=m.Name(m.MatchIfTrue(GATHERS.__contains__))))
 _CONSTANT = (
     m.Integer()
@@ -169,7 +173,11 @@ def _loads(node: cst.CSTNode, into_comparisons: bool) -> Iterator[Load]:
 
 def _load(node: cst.CSTNode) -> Load | None:
     if isinstance(node, cst.Subscript):
+        if m.matches(node.value, _FORM):
+            return None
         return _made(node, node.value, [item.slice for item in node.slice])
+    if m.matches(node, _FORM):
+        return None
     if isinstance(node, cst.Call) and m.matches(node, _LOAD_CALL):
         return _called(node)
     if isinstance(node, cst.Attribute) and isinstance(node.value, cst.Name):
