@@ -9,7 +9,7 @@ from ..program.arguments import matched
 from ..program.opaque import computes, is_imported, is_passed_over
 from ..program.reach import Edge, Reach, Reached
 from ..program.survey import last_name
-from ..program.taint import DESCRIPTIONS, PRODUCER, bound_names, callee
+from ..program.taint import DESCRIPTIONS, PRODUCER, bound_names, callee, is_own
 from ..program.values import positional
 from .code import Code
 from .marks import NOTHING, VERIFIED, Mark, Way, mixed
@@ -179,7 +179,17 @@ class Calls(Values):
         for value, mark in zip(values, marks, strict=True):
             if isinstance(value, ast.Name) and not mark:
                 self._write(value, made, strong=True)
+        if isinstance(call.func, ast.Attribute) and not base and not passed_over:
+            self._feed(call.func.value, made)
         return made
+
+    def _feed(self, holder: ast.expr, made: Mark) -> None:
+        """An object of which nothing is known keeps what it is handed: `picker.feed(logits)`."""
+        name = holder.id if isinstance(holder, ast.Name) else ""
+        if is_own(holder):
+            name = f"self.{holder.attr}"
+        if name and name != "self":
+            self.state[name] = made
 
     def _way(self, call: ast.Call, *, opaque: bool) -> Way:
         return Way(self._file, call.lineno, ast.unparse(call.func), opaque)

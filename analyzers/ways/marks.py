@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -48,6 +48,12 @@ def mixed(marks: Iterable[Mark]) -> Mark:
             return VERIFIED
         found |= mark
     return found
+
+
+def decided(mark: Mark) -> Mark:
+    """What a verifier's outcome selected: the target's bare words count as decided."""
+    kept = frozenset(way for way in mark.raw if way.opaque)
+    return replace(mark, raw=kept, verified=mark.verified or bool(mark.raw - kept))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from ..program.reach import Reached
 from ..program.survey import last_name
 from ..program.values import positional
 from .calls import Calls, pointer_of
 from .code import Code
-from .marks import NOTHING, VERIFIED, Mark, Outcome, mixed
+from .marks import NOTHING, VERIFIED, Mark, Outcome, decided, mixed
 
 
 def run(code: Code, reached: Reached, given: Mapping[str, Mark], depth: int) -> Outcome:
@@ -125,10 +124,10 @@ class Statements(Calls):
         self._body(orelse)
 
     def _choice(self, test: ast.expr, body: list[ast.stmt], orelse: list[ast.stmt]) -> None:
-        decided = self._value(test).settled
+        settled = self._value(test).settled
         before = dict(self.state)
-        after = self._guarded(before, body, decided, empty=self._is_absent(body))
-        other = self._guarded(before, orelse, decided, empty=self._is_absent(orelse))
+        after = self._guarded(before, body, settled, empty=self._is_absent(body))
+        other = self._guarded(before, orelse, settled, empty=self._is_absent(orelse))
         ends = [_leaves(body), _leaves(orelse)]
         if ends == [True, False]:
             self.state = other
@@ -142,14 +141,14 @@ class Statements(Calls):
         return bool(body) and id(body[0]) in self._code.absent
 
     def _guarded(
-        self, before: dict[str, Mark], body: list[ast.stmt], decided: bool, *, empty: bool
+        self, before: dict[str, Mark], body: list[ast.stmt], settled: bool, *, empty: bool
     ) -> dict[str, Mark]:
         """The state after a branch; where nothing was drafted, there is nothing to verify."""
         returned, kept = len(self._returned), len(self._kept)
         after = self._branch(before, body)
-        if not empty and not decided:
+        if not empty and not settled:
             return after
-        relieved = _without_raw if empty else _without_plain
+        relieved = _without_raw if empty else decided
         self._returned[returned:] = [(at, relieved(mark)) for at, mark in self._returned[returned:]]
         self._kept[kept:] = [(at, relieved(mark)) for at, mark in self._kept[kept:]]
         return {
@@ -170,12 +169,6 @@ class Statements(Calls):
 
 def _without_raw(mark: Mark) -> Mark:
     return VERIFIED if mark else NOTHING
-
-
-def _without_plain(mark: Mark) -> Mark:
-    """Under a condition that a verifier decided, the target's bare words count as decided."""
-    kept = frozenset(way for way in mark.raw if way.opaque)
-    return replace(mark, raw=kept, verified=mark.verified or bool(mark.raw - kept))
 
 
 def _leaves(body: Sequence[ast.stmt]) -> bool:

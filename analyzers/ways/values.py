@@ -11,7 +11,7 @@ from ..program.receivers import Scope
 from ..program.survey import parts_of
 from ..program.taint import DESCRIPTIONS, SEEDS
 from .code import Code
-from .marks import NOTHING, VERIFIED, Mark, Way, mixed
+from .marks import NOTHING, VERIFIED, Mark, Way, decided, mixed
 
 
 class Values(ABC):
@@ -121,7 +121,7 @@ class Values(ABC):
                 mark = self._value(value)
                 self._assign(target, mark, value)
                 return mark
-            case ast.Compare(ops=[ast.Is() | ast.IsNot(), *_]) | ast.Lambda() | ast.Constant():
+            case ast.Lambda() | ast.Constant():
                 return NOTHING
         return self._compounded(node)
 
@@ -130,10 +130,12 @@ class Values(ABC):
             for generator in node.generators:
                 self._assign(generator.target, self._value(generator.iter), generator.iter)
         marks = [self._value(part) for part in parts_of(node) if isinstance(part, ast.expr)]
-        return mixed(marks)
+        # `x is None` tells nothing of x, though it may give it a name.
+        identity = isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Is | ast.IsNot)
+        return NOTHING if identity else mixed(marks)
 
     def _selected(self, test: Mark, body: Mark, orelse: Mark) -> Mark:
-        return VERIFIED if test.settled and (body or orelse) else body | orelse
+        return decided(body | orelse) if test.settled else body | orelse
 
     def _attribute(self, node: ast.Attribute) -> Mark:
         if node.attr in DESCRIPTIONS:
