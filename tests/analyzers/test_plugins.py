@@ -109,6 +109,19 @@ def register():
     stock.RejectionSampler.forward = _forward
 """
     },
+    "through getattr": {
+        "walker/__init__.py": _FORWARD
+        + """
+import importlib
+
+PLACES = [("vllm.v1.sample.rejection_sampler", "RejectionSampler", "forward", _forward)]
+
+
+def register():
+    for module, cls, name, function in PLACES:
+        setattr(getattr(importlib.import_module(module), cls), name, function)
+"""
+    },
     "through sys.modules": {
         "walker/__init__.py": _FORWARD
         + """
@@ -191,6 +204,66 @@ def register():
     from vllm.v1.sample.rejection_sampler import RejectionSampler
 
     RejectionSampler.forward = outside.forward
+"""
+    },
+    "a finder of modules": {
+        "walker/__init__.py": _FORWARD
+        + """
+import sys
+
+
+class Finder:
+    def find_spec(self, name, path, target=None):
+        return None
+
+
+def register():
+    sys.meta_path.insert(0, Finder())
+"""
+    },
+    "another module": {
+        "walker/__init__.py": """
+import sys
+
+from walker import mine
+
+
+def register():
+    sys.modules["vllm.v1.sample.rejection_sampler"] = mine
+""",
+        "walker/mine.py": "from walker.accept import accept\n",
+    },
+    "what is told its name": {
+        "walker/__init__.py": _FORWARD
+        + """
+def register():
+    from unittest import mock
+
+    mock.patch("vllm.v1.sample.rejection_sampler.verify", _forward).start()
+"""
+    },
+    "what is told of its import": {
+        "walker/__init__.py": _FORWARD
+        + """
+from outside import when_imported
+
+
+@when_imported("vllm.v1.sample.rejection_sampler")
+def _patch(module):
+    module.RejectionSampler.forward = _forward
+
+
+def register():
+    pass
+"""
+    },
+    "the call of its objects": {
+        "walker/__init__.py": _FORWARD
+        + """
+def register():
+    from vllm.v1.sample.rejection_sampler import RejectionSampler
+
+    RejectionSampler.__call__ = _forward
 """
     },
     "an object from elsewhere": {

@@ -68,6 +68,42 @@ return chain(tokens, target)
 """,
         "torch.where(hit @ hit.T > 1, target, -1)",
     ),
+    "named inside a condition": (
+        """
+if (said := outside.decide(parents, tokens, target)) is not None:
+    return said
+return chain(tokens, target)
+""",
+        "outside.decide",
+    ),
+    "fed to an object": (
+        """
+if parents is not None:
+    picker = outside.Picker()
+    picker.feed(tokens, target)
+    return picker.result()
+return chain(tokens, target)
+""",
+        "picker.feed",
+    ),
+    "fed to what is entered": (
+        """
+if parents is not None:
+    with outside.Picker(tokens) as picker:
+        picker.feed(target)
+        return picker.result
+return chain(tokens, target)
+""",
+        "picker.feed",
+    ),
+    "where it is longer": (
+        """
+out = chain(tokens, target)
+longer = outside.decide(parents, tokens, target)
+return longer if len(longer) > len(out) else out
+""",
+        "outside.decide",
+    ),
     "chosen row by row": (
         """
 kept = torch.tensor(chain(tokens, target))
