@@ -23,7 +23,8 @@ except Exception:
     def _ddtree_hook(name):
         return lambda function: function
 """
-# In the file whose hooks take a `VllmConfig`: stock as well, unless trees are asked for.
+# In the file whose hooks take a `VllmConfig`: stock as well, unless trees are asked for. A refusal
+# that nobody catches is said without a look at vLLM's code.
 CONFIG_GUARD = """
 try:
     from ddtree_runtime.hooks import hook as _ddtree_hook
@@ -38,11 +39,23 @@ except Exception as _ddtree_error:
             def checked(*args, **kwargs):
                 given = getattr(args[0], "additional_config", None)
                 if isinstance(given, dict) and "ddtree" in given:
-                    raise RuntimeError(
+                    import sys
+
+                    error = RuntimeError(
                         "ddtree: trees are configured, and their runtime cannot be loaded "
                         f"({_ddtree_reason}); run: ddtree patch --status, "
                         'or remove "ddtree" from --additional-config'
                     )
+                    before = sys.excepthook
+
+                    def say(kind, found, trace):
+                        if found is error:
+                            print(found, file=sys.stderr)
+                        else:
+                            before(kind, found, trace)
+
+                    sys.excepthook = say
+                    raise error
                 return function(*args, **kwargs)
 
             return checked

@@ -94,6 +94,21 @@ def test_off_is_stock_and_on_is_a_refusal(install: mini.Mini, how: str) -> None:
     assert install.status().state == State.DAMAGED
 
 
+def test_a_refusal_that_nobody_catches_is_one_line(install: mini.Mini) -> None:
+    mini.applied(install)
+    DAMAGE["empty"](install.site / "ddtree_runtime" / "hooks.py")
+    given = "arguments.additional_config = dict(ddtree=dict(budget=3))"
+    lines = [f"import sys; sys.path[:0] = [{str(install.site)!r}]{USE}", given]
+    code = "\n".join([*lines, "arguments.create_engine_config()"])
+
+    command = [sys.executable, "-I", "-B", "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 1
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith("ddtree: trees are configured, and their runtime cannot be")
+
+
 def forget(*packages: str) -> None:
     """Have these packages imported anew by whoever imports them next."""
     for name in [name for name in sys.modules if name.partition(".")[0] in packages]:
