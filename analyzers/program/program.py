@@ -130,8 +130,7 @@ class Program:
     def with_attention(self) -> Program:
         """The same files, followed into attention backends too; what is parsed stays so."""
         wider = Program(self._paths, self._read, self.package, attention=True)
-        wider._modules.update(self._modules)
-        wider._beside_class.update(self._beside_class)
+        wider._modules, wider._beside_class = dict(self._modules), dict(self._beside_class)
         return wider
 
     @property
@@ -160,9 +159,8 @@ class Program:
         try:
             return parse_module(name, path, self._read(path))
         except SyntaxError as error:
-            # Bytes that Python refuses as a whole, such as NUL, are at no line.
-            where = f" at line {error.lineno}" if error.lineno else ""
-            self.failures[path] = f"syntax error{where}: {error.msg}"
+            line = f" at line {error.lineno}" if error.lineno else ""
+            self.failures[path] = f"syntax error{line}: {error.msg}"
         except (ValueError, OSError) as error:
             self.failures[path] = str(error)
         return None

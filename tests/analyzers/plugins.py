@@ -154,6 +154,100 @@ HARMLESS = {
     "foreign-group": ("other_server.plugins", {"walker/__init__.py": _METHOD}),
 }
 
+# A method for the stock sampler.
+FORWARD = """
+from walker.accept import accept
+
+
+def _forward(self, metadata, logits, *rest):
+    return accept(metadata.parents, metadata.draft_token_ids, logits.argmax(dim=-1))
+
+
+"""
+# Replacements that nothing tells about: whatever `accept` does, the verdict is open.
+UNREADABLE = {
+    "a value from elsewhere": {
+        "walker/__init__.py": """
+import outside
+
+
+def register():
+    from vllm.v1.sample.rejection_sampler import RejectionSampler
+
+    RejectionSampler.forward = outside.forward
+"""
+    },
+    "a finder of modules": {
+        "walker/__init__.py": FORWARD
+        + """
+import sys
+
+
+class Finder:
+    def find_spec(self, name, path, target=None):
+        return None
+
+
+def register():
+    sys.meta_path.insert(0, Finder())
+"""
+    },
+    "another module": {
+        "walker/__init__.py": """
+import sys
+
+from walker import mine
+
+
+def register():
+    sys.modules["vllm.v1.sample.rejection_sampler"] = mine
+""",
+        "walker/mine.py": "from walker.accept import accept\n",
+    },
+    "what is told its name": {
+        "walker/__init__.py": FORWARD
+        + """
+def register():
+    from unittest import mock
+
+    mock.patch("vllm.v1.sample.rejection_sampler.verify", _forward).start()
+"""
+    },
+    "what is told of its import": {
+        "walker/__init__.py": FORWARD
+        + """
+from outside import when_imported
+
+
+@when_imported("vllm.v1.sample.rejection_sampler")
+def _patch(module):
+    module.RejectionSampler.forward = _forward
+
+
+def register():
+    pass
+"""
+    },
+    "the call of its objects": {
+        "walker/__init__.py": FORWARD
+        + """
+def register():
+    from vllm.v1.sample.rejection_sampler import RejectionSampler
+
+    RejectionSampler.__call__ = _forward
+"""
+    },
+    "an object from elsewhere": {
+        "walker/__init__.py": FORWARD
+        + """
+def register():
+    import outside
+
+    outside.find("GPUModelRunner")._sample = _forward
+"""
+    },
+}
+
 
 def plugin(group: str, modules: dict[str, str], accept: str) -> dict[str, str]:
     """The files of a distribution whose entry point in `group` calls `walker.register`."""

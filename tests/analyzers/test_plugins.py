@@ -25,19 +25,10 @@ _ACCEPTS = {
     "walk": (plugins.WALK, Verdict.TREE),
     "chain": (plugins.CHAIN, Verdict.LINEAR),
 }
-_FORWARD = """
-from walker.accept import accept
-
-
-def _forward(self, metadata, logits, *rest):
-    return accept(metadata.parents, metadata.draft_token_ids, logits.argmax(dim=-1))
-
-
-"""
 # Ways of putting `_forward` into the place of the stock sampler's method.
 _STYLES = {
     "by a helper": {
-        "walker/__init__.py": _FORWARD
+        "walker/__init__.py": plugins.FORWARD
         + """
 def put(cls, name, function):
     setattr(cls, name, function)
@@ -50,7 +41,7 @@ def register():
 """
     },
     "from a list": {
-        "walker/__init__.py": _FORWARD
+        "walker/__init__.py": plugins.FORWARD
         + """
 def register():
     import vllm.v1.sample.rejection_sampler as stock
@@ -60,7 +51,7 @@ def register():
 """
     },
     "from a table": {
-        "walker/__init__.py": _FORWARD
+        "walker/__init__.py": plugins.FORWARD
         + """
 TABLE = {"forward": _forward}
 
@@ -75,7 +66,7 @@ def register():
     "when a module is imported": {
         "walker/__init__.py": "def register():\n    import walker.patches\n",
         "walker/patches.py": "import vllm.v1.sample.rejection_sampler\n"
-        + _FORWARD
+        + plugins.FORWARD
         + "vllm.v1.sample.rejection_sampler.RejectionSampler.forward = _forward\n",
     },
     "by a decorator": {
@@ -99,7 +90,7 @@ def _forward(self, metadata, logits, *rest):
 """,
     },
     "through importlib": {
-        "walker/__init__.py": _FORWARD
+        "walker/__init__.py": plugins.FORWARD
         + """
 import importlib
 
@@ -110,7 +101,7 @@ def register():
 """
     },
     "through getattr": {
-        "walker/__init__.py": _FORWARD
+        "walker/__init__.py": plugins.FORWARD
         + """
 import importlib
 
@@ -123,7 +114,7 @@ def register():
 """
     },
     "through sys.modules": {
-        "walker/__init__.py": _FORWARD
+        "walker/__init__.py": plugins.FORWARD
         + """
 import sys
 
@@ -156,7 +147,7 @@ def register():
     "by an object": {
         "walker/__init__.py": "def register():\n    from walker import patches\n\n"
         "    patches.Patcher().apply()\n",
-        "walker/patches.py": _FORWARD
+        "walker/patches.py": plugins.FORWARD
         + """
 class Patcher:
     def apply(self):
@@ -190,89 +181,6 @@ def register():
         return accept(None, tokens, target)
 
     stock.verify = verify
-"""
-    },
-}
-# Replacements that nothing tells about: whatever `accept` does, the verdict is open.
-_UNREADABLE = {
-    "a value from elsewhere": {
-        "walker/__init__.py": """
-import outside
-
-
-def register():
-    from vllm.v1.sample.rejection_sampler import RejectionSampler
-
-    RejectionSampler.forward = outside.forward
-"""
-    },
-    "a finder of modules": {
-        "walker/__init__.py": _FORWARD
-        + """
-import sys
-
-
-class Finder:
-    def find_spec(self, name, path, target=None):
-        return None
-
-
-def register():
-    sys.meta_path.insert(0, Finder())
-"""
-    },
-    "another module": {
-        "walker/__init__.py": """
-import sys
-
-from walker import mine
-
-
-def register():
-    sys.modules["vllm.v1.sample.rejection_sampler"] = mine
-""",
-        "walker/mine.py": "from walker.accept import accept\n",
-    },
-    "what is told its name": {
-        "walker/__init__.py": _FORWARD
-        + """
-def register():
-    from unittest import mock
-
-    mock.patch("vllm.v1.sample.rejection_sampler.verify", _forward).start()
-"""
-    },
-    "what is told of its import": {
-        "walker/__init__.py": _FORWARD
-        + """
-from outside import when_imported
-
-
-@when_imported("vllm.v1.sample.rejection_sampler")
-def _patch(module):
-    module.RejectionSampler.forward = _forward
-
-
-def register():
-    pass
-"""
-    },
-    "the call of its objects": {
-        "walker/__init__.py": _FORWARD
-        + """
-def register():
-    from vllm.v1.sample.rejection_sampler import RejectionSampler
-
-    RejectionSampler.__call__ = _forward
-"""
-    },
-    "an object from elsewhere": {
-        "walker/__init__.py": _FORWARD
-        + """
-def register():
-    import outside
-
-    outside.find("GPUModelRunner")._sample = _forward
 """
     },
 }
@@ -311,9 +219,9 @@ def test_a_verifier_that_no_rule_knows_is_never_linear(style: str, tmp_path: Pat
     assert "walker/" in found.reason
 
 
-@pytest.mark.parametrize("kind", _UNREADABLE)
+@pytest.mark.parametrize("kind", plugins.UNREADABLE)
 def test_what_cannot_be_read_leaves_the_verdict_open(kind: str, tmp_path: Path) -> None:
-    files = plugins.plugin(_GENERAL, _UNREADABLE[kind], plugins.WALK)
+    files = plugins.plugin(_GENERAL, plugins.UNREADABLE[kind], plugins.WALK)
 
     report = reports.inspect(mini.install(tmp_path, _STOCK, files))
 
