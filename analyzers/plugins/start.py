@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ..program.evaluate import Evaluator
 from ..program.module import Module, imported_names
 from ..program.program import ClassRef, FunctionRef, ModuleRef, Program
-from ..program.values import Closure, Constant, Row, Stored, Table, Value, Words
+from ..program.values import Closure, Constant, Row, Stored, Table, Value, Words, texts
 
 # Methods of what Python finds modules by.
 _TAKES_OVER = re.compile(r"(?:^|\.)(?:meta_path|path_hooks)\.(?:insert|append|extend)$")
@@ -211,70 +211,46 @@ class _Start(Evaluator):
         if _TAKES_OVER.search(text):
             self.stored(module, node, Stored(ModuleRef("builtins"), "__import__", None))
         if text.endswith("import_module") and node.args:
-            found = [
-                ModuleRef(value.value)
-                for value in self.expression(module, node.args[0], names)
-                if isinstance(value, Constant) and isinstance(value.value, str)
-            ]
-            for one in found:
-                self._load(one.name)
-            return list(found)
-        made = super()._made(module, node, names)
-        if made is None and text.rpartition(".")[2] not in _HARMLESS:
-            self._hand_out(module, node, names)
-        return made
+            found = texts(self.expression(module, node.args[0], names))
+            for name in found:
+                self._load(name)
+            return [ModuleRef(name) for name in found]
+        return super()._made(module, node, names)
 
     def _picked(
         self, module: Module, node: ast.Call, names: Mapping[str, Value]
     ) -> Iterator[Value]:
         """What `getattr` gives for a name that is known."""
-        keys = self.expression(module, node.args[1], names)
+        keys = texts(self.expression(module, node.args[1], names))
         for holder in self.expression(module, node.args[0], names):
             for key in keys:
-                if isinstance(key, Constant) and isinstance(key.value, str):
-                    yield from self._attribute(holder, key.value)
+                yield from self._attribute(holder, key)
 
-    def _hand_out(self, module: Module, node: ast.Call, names: Mapping[str, Value]) -> None:
-        """Note the modules of the package that are named to code that cannot be followed.
+    def unfollowed(self, module: Module, call: ast.Call, given: Iterable[Value | None]) -> None:
+        """What is told the name of a module of the package may replace what is in it.
 
-        `mock.patch("package.module.function", mine)` replaces what it is told, and so may any
-        other: `@when_imported("package.module")`.
+        `mock.patch("package.module.function", mine)`, `@when_imported("package.module")`.
         """
-        values = [*node.args, *(word.value for word in node.keywords)]
-        told = [one for value in values for one in self._told(module, value, names)]
-        if told and not self.expression(module, node.func, names):
-            for name in told:
-                self.stored(module, node, Stored(ModuleRef(name), "", None))
+        if ast.unparse(call.func).rpartition(".")[2] not in _HARMLESS:
+            self._open(module, call, texts(given))
 
-    def _told(self, module: Module, node: ast.expr, names: Mapping[str, Value]) -> Iterator[str]:
-        """The modules of the package that a text names, or something in them."""
-        for value in self.expression(module, node, names):
-            text = value.value if isinstance(value, Constant) else None
-            while isinstance(text, str) and self._source.is_inside(text) and "." in text:
-                if self._source.path_of(text) is not None:
-                    yield text
-                    break
-                text = text.rpartition(".")[0]
-
-    def _assign(
-        self,
-        module: Module,
-        targets: Iterable[ast.expr],
-        value: ast.expr,
-        names: dict[str, Value],
-    ) -> None:
+    def put(self, module: Module, target: ast.Subscript, names: Mapping[str, Value]) -> None:
         """Modules may be replaced as a whole: `sys.modules["package.module"] = mine`."""
-        for target in targets:
-            if isinstance(target, ast.Subscript) and ast.unparse(target.value) == "sys.modules":
-                for name in self._told(module, target.slice, names):
-                    self.stored(module, target, Stored(ModuleRef(name), "", None))
-        super()._assign(module, targets, value, names)
+        if ast.unparse(target.value) == "sys.modules":
+            self._open(module, target, texts(self.expression(module, target.slice, names)))
+
+    def _open(self, module: Module, at: ast.expr, texts: Iterable[str]) -> None:
+        """Leave open what is in the modules of the package that some texts name, or lead into."""
+        for text in filter(self._source.is_inside, texts):
+            parts = text.split(".")
+            ways = (".".join(parts[:end]) for end in range(len(parts), 1, -1))
+            name = next((one for one in ways if self._source.path_of(one) is not None), None)
+            if name is not None:
+                self.stored(module, at, Stored(ModuleRef(name), "", None))
 
     def _part(self, module: Module, node: ast.expr, names: Mapping[str, Value]) -> Iterator[Value]:
         if isinstance(node, ast.Subscript) and ast.unparse(node.value) == "sys.modules":
-            for key in self.expression(module, node.slice, names):
-                if isinstance(key, Constant) and isinstance(key.value, str):
-                    yield ModuleRef(key.value)
+            yield from map(ModuleRef, texts(self.expression(module, node.slice, names)))
         else:
             yield from super()._part(module, node, names)
 

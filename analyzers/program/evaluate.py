@@ -29,7 +29,9 @@ from .values import (
     matched,
     matches_case,
     named_only,
+    names_around,
     positional,
+    texts,
 )
 
 # A decorator is a few calls deep; more is not a decorator's business.
@@ -105,7 +107,7 @@ class Evaluator:
 
     def enclosed(self, closure: Closure) -> dict[str, Value]:
         """The names that hold something known once the statements of a function have run."""
-        names = _around(closure)
+        names = names_around(closure)
         names.update(matched(positional(closure.function.node), closure.first))
         list(self._statements(closure.function.module, closure.function.node.body, names))
         return names
@@ -114,7 +116,7 @@ class Evaluator:
         self, closure: Closure, arguments: Sequence[Value | None], words: Words
     ) -> list[Value]:
         node, module = closure.function.node, closure.function.module
-        names = _around(closure)
+        names = names_around(closure)
         parameters = positional(node)
         for argument, default in defaults(node):
             if found := self.expression(module, default, {}):
@@ -163,6 +165,12 @@ class Evaluator:
 
     def stored(self, module: Module, at: ast.expr, stored: Stored) -> None:
         """A value is stored on something that is no object made here."""
+
+    def put(self, module: Module, target: ast.Subscript, names: Mapping[str, Value]) -> None:
+        """A value is put into something by a key."""
+
+    def unfollowed(self, module: Module, call: ast.Call, given: Iterable[Value | None]) -> None:
+        """Something is called that nothing is known of."""
 
     def rounds(self, module: Module, loop: ast.For, names: dict[str, Value]) -> Iterator[None]:
         """The rounds of a loop; of a decorator's, one tells enough."""
@@ -230,6 +238,8 @@ class Evaluator:
                     names[target.id] = found[0]
             elif isinstance(target, ast.Attribute):
                 self._store(module, target, found, names)
+            elif isinstance(target, ast.Subscript):
+                self.put(module, target, names)
 
     def _store(
         self,
@@ -261,6 +271,8 @@ class Evaluator:
                     keys, default = arguments[:1], arguments[1:2]
                     return self._entry(table, keys) or [one for one in default if one is not None]
         called = self.expression(module, node.func, names)
+        if not called:
+            self.unfollowed(module, node, [*arguments, *words.values()])
         returned = [one for value in called for one in self.call(value, arguments, words)]
         if returned:
             return returned
@@ -361,13 +373,12 @@ class Evaluator:
     def _registered(self, home: Module, keys: Iterable[Value | None]) -> list[Value]:
         """The functions and objects that stand under a string around a module."""
         found: list[Value] = []
-        for key in keys:
-            if isinstance(key, Constant) and isinstance(key.value, str):
-                for module, node in registered(self._program, home, key.value):
-                    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                        found.append(Closure(FunctionRef(module, node)))
-                    else:
-                        found += self.expression(module, node, {})
+        for key in texts(keys):
+            for module, node in registered(self._program, home, key):
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                    found.append(Closure(FunctionRef(module, node)))
+                else:
+                    found += self.expression(module, node, {})
         return [value for value in found if isinstance(value, Closure | Instance)]
 
     def decide(self, module: Module, test: ast.expr, names: Mapping[str, Value]) -> bool | None:
@@ -387,10 +398,3 @@ class Evaluator:
                 there = self.expression(module, right, names)
                 return compared(op, here, there) if len(here) == len(there) == 1 else None
         return None
-
-
-def _around(closure: Closure) -> dict[str, Value]:
-    """The names that a function encloses, less those that its own parameters hide."""
-    node = closure.function.node
-    hidden = {*positional(node), *named_only(node)}
-    return {name: value for name, value in closure.names.items() if name not in hidden}

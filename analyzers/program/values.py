@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .module import FunctionNode, Module
@@ -81,6 +81,19 @@ def positional(function: FunctionNode) -> list[str]:
 def named_only(function: FunctionNode) -> list[str]:
     every = [*function.args.kwonlyargs, function.args.vararg, function.args.kwarg]
     return [one.arg for one in every if one is not None]
+
+
+def names_around(closure: Closure) -> dict[str, Value]:
+    """The names that a function encloses, less those that its own parameters hide."""
+    node = closure.function.node
+    hidden = {*positional(node), *named_only(node)}
+    return {name: value for name, value in closure.names.items() if name not in hidden}
+
+
+def texts(values: Iterable[Value | None]) -> list[str]:
+    """Those of some values that are strings."""
+    known = (value.value for value in values if isinstance(value, Constant))
+    return [value for value in known if isinstance(value, str)]
 
 
 def matched(parameters: Sequence[str], arguments: Sequence[Value | None]) -> dict[str, Value]:
