@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import importlib.util
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -92,6 +93,13 @@ def tops(installed: Iterable[str]) -> tuple[str, ...]:
     found = {path.partition("/")[0] for path in installed}
     order = (PACKAGE, PLUGIN, START) if way_of(installed) == Way.PLUGIN else ()
     return (*order, *sorted(found - {*order, PACKAGE}), *(() if order else (PACKAGE,)))
+
+
+def found_beside(site: Path) -> tuple[Path, ...]:
+    """What of ddtree's lies in a site, by the names that it is laid there under."""
+    tops = [site / name for name in (PACKAGE, PLUGIN, START)]
+    tops += sorted(site.glob(f"{PACKAGE}-*.dist-info"))
+    return tuple(path for path in tops if os.path.lexists(path))
 
 
 def with_plugin(installed: Mapping[str, bytes], hooked: bytes) -> dict[str, bytes]:

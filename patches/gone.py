@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
 from pathlib import Path
 
 from ..analyzers.errors import DdtreeError, TargetError
 from ..analyzers.install.names import printable
 from ..analyzers.targets.resolve import sites_of
 from . import hints, journal
-from .distribution import PACKAGE, PLUGIN, START
+from .distribution import found_beside
 from .leftovers import leftovers
 from .place import Place, place_at
 from .status import State, Status
@@ -54,7 +52,7 @@ def _status(place: Place, target: str) -> Status | None:
     if (place.package / "__init__.py").exists():
         return None
     known = journal.journals(place)
-    there = tuple(sorted(_beside(place.site)))
+    there = tuple(sorted(path.name for path in found_beside(place.site)))
     left = leftovers(place, known)
     if not (known or there or left):
         return None
@@ -73,10 +71,3 @@ def _status(place: Place, target: str) -> Status | None:
         repair=(hints.patch(printable(target), "--revert"),),
         leftovers=(*there, *left),
     )
-
-
-def _beside(site: Path) -> Iterator[str]:
-    ours = [site / name for name in (PACKAGE, PLUGIN, START)]
-    for path in (*ours, *site.glob(f"{PACKAGE}-*.dist-info")):
-        if os.path.lexists(path):
-            yield path.name

@@ -9,7 +9,7 @@ from dataclasses import replace
 from ..analyzers.errors import ConflictError, DdtreeError
 from ..analyzers.targets.source import Target
 from . import hints, journal
-from .distribution import PACKAGE, PLUGIN, START, way_of
+from .distribution import found_beside, way_of
 from .errors import RecoveryPending, RolledBack
 from .journal import Edited, Journal, Phase
 from .leftovers import sweep
@@ -245,7 +245,6 @@ def _unjournaled(
 
 
 def _beside(place: Place) -> dict[str, str]:
-    tops = [place.site / name for name in (PACKAGE, PLUGIN, START)]
-    tops += place.site.glob(f"{PACKAGE}-*.dist-info")
+    tops = found_beside(place.site)
     paths = [path for top in tops for path in (top, *top.rglob("*")) if path.is_file()]
     return {path.relative_to(place.site).as_posix(): readable(path) or "" for path in paths}

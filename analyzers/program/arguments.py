@@ -98,9 +98,7 @@ def matched(
         named: a method is called as `Class.method(instance, ...)`.
     """
     node = target.function.node
-    names = positional(node)
-    if target.function.owner is not None and _takes_itself(node, named):
-        names = names[1:]
+    names = _taking(target, named)
     rest = node.args.vararg.arg if node.args.vararg else None
     for place, value in enumerate(call.args):
         name = names[place] if place < len(names) else rest
@@ -118,22 +116,20 @@ def matched(
 def _parameters(
     call: ast.Call, target: Reached, names: set[str], flow: Flow, named: bool
 ) -> set[str]:
-    arguments = target.function.node.args
-    positional = [argument.arg for argument in [*arguments.posonlyargs, *arguments.args]]
-    if target.function.owner is not None and _takes_itself(target.function.node, named):
-        positional = positional[1:]
+    own = _taking(target, named)
+    vararg = target.function.node.args.vararg
     found: set[str] = set()
     for place, value in enumerate(call.args):
         if not is_tainted(value, names, flow):
             continue
         if isinstance(value, ast.Starred):
             # What is spread out is taken by all that follow.
-            rest = set(positional[:place]) if flow.results is not None else set()
+            rest = set(own[:place]) if flow.results is not None else set()
             return _all_parameters(target) - rest
-        if place < len(positional):
-            found.add(positional[place])
-        elif arguments.vararg is not None:
-            found.add(arguments.vararg.arg)
+        if place < len(own):
+            found.add(own[place])
+        elif vararg is not None:
+            found.add(vararg.arg)
     for word in call.keywords:
         if is_tainted(word.value, names, flow):
             if word.arg is not None:
@@ -141,6 +137,13 @@ def _parameters(
             elif flow.results is None:
                 return _all_parameters(target)
     return found
+
+
+def _taking(target: Reached, named: bool) -> list[str]:
+    """The parameters that the arguments of a call fill, in order."""
+    node = target.function.node
+    bound = target.function.owner is not None and _takes_itself(node, named)
+    return positional(node)[1:] if bound else positional(node)
 
 
 def _takes_itself(method: FunctionNode, named: bool) -> bool:

@@ -74,22 +74,6 @@ class Followed:
     givers: frozenset[Reached]
 
 
-def follow_results(
-    reach: Reach,
-    receivers: Receivers,
-    makers: Iterable[Reached] = (),
-    held: Mapping[Reached, set[str]] = MappingProxyType({}),
-    within: Collection[Reached] = (),
-) -> Mapping[Reached, set[str]]:
-    """The names that hold what the makers made, or what was `held` at first, to a fixed point.
-
-    Results are followed out of calls into variables, attributes and the parameters of other
-    functions. What wraps a function hands its results to nobody: the function's callers get them,
-    mixed with all that they always got.
-    """
-    return follow(reach, receivers, makers, held, within=within).names
-
-
 def follow(
     reach: Reach,
     receivers: Receivers,
@@ -103,7 +87,11 @@ def follow(
     whole: bool = False,
     within: Collection[Reached] = (),
 ) -> Followed:
-    """The same, with the attributes that hold results.
+    """Where results go, to a fixed point: what the makers made, or what was `held` at first.
+
+    Results are followed out of calls into variables, attributes and the parameters of other
+    functions. What wraps a function hands its results to nobody: the function's callers get them,
+    mixed with all that they always got.
 
     Args:
         reach: the functions.

@@ -222,11 +222,6 @@ def _is_infinite(value: cst.CSTNode) -> bool:
     return any(m.matches(node, _INFINITE) for node in walk(value))
 
 
-def _names_of(parts: Iterable[cst.CSTNode]) -> frozenset[str]:
-    """The names of several expressions."""
-    return frozenset(name for part in parts for name in names(part))
-
-
 def _name_of(function: cst.BaseExpression) -> str:
     """The last part of what is called."""
     if isinstance(function, cst.Attribute):

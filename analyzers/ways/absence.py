@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ..program.arguments import parameters_of
 from ..program.opaque import computes
 from ..program.reach import Reached
-from ..program.results import follow_results
+from ..program.results import follow
 from ..program.taint import callee, holds_logits
 from .code import Code
 
@@ -110,7 +110,7 @@ def _only_samples(code: Code, reached: Reached, branch: Iterable[ast.stmt], whol
     if any(whole in _names(call) for call in unknown if not computes(code.receivers, scope, call)):
         return False
     below = code.reach.below(seeds)
-    held = follow_results(code.reach, code.receivers, held=seeds, within=below)
+    held = follow(code.reach, code.receivers, held=seeds, within=below).names
     return not any(_compares(code, one, held[one]) for one in below if one in held)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ddtree.analyzers.program.objects import Objects
-from ddtree.analyzers.program.results import follow, follow_results
+from ddtree.analyzers.program.results import follow
 
 from .programs import Loaded, symbol
 
@@ -14,7 +14,7 @@ def held(source: str, entry: str = "run", maker: str = "make") -> dict[str, set[
     one = Loaded({"app/m.py": source})
     reach = one.reach(f"app.m:{entry}")
     makers = [reached for reached in reach.functions if reached.function.symbol == maker]
-    found = follow_results(reach, one.receivers, makers)
+    found = follow(reach, one.receivers, makers).names
     return {symbol(reached): set(names) for reached, names in found.items()}
 
 
