@@ -10,7 +10,7 @@ from pathlib import Path
 from ..analyzers.errors import ConflictError
 from ..analyzers.install.names import dotted_name
 from . import hints, probe
-from .distribution import POINT
+from .distribution import POINT, source_of
 from .journal import Journal
 from .marks import confine
 from .place import Place
@@ -81,7 +81,15 @@ def _asked(python: Path, place: Place, wanted: Mapping[str, Sequence[str]]) -> t
     limit = _IMPORT_TIMEOUT if wanted["modules"] else _TIMEOUT
     try:
         done = subprocess.run(
-            [str(python), "-I", "-B", "-c", _probe(), str(place.site), json.dumps(wanted)],
+            [
+                str(python),
+                "-I",
+                "-B",
+                "-c",
+                source_of(probe.__name__),
+                str(place.site),
+                json.dumps(wanted),
+            ],
             capture_output=True,
             stdin=subprocess.DEVNULL,
             timeout=limit,
@@ -102,12 +110,6 @@ def _asked(python: Path, place: Place, wanted: Mapping[str, Sequence[str]]) -> t
     if answer["missing"]:
         return (f"{python} has no {answer['missing']}, so the runtime was not imported.",)
     return (answer["note"],) if answer.get("note") else ()
-
-
-def _probe() -> str:
-    # Through the loader: these modules may have come here without files. Typing knows no loader
-    # that gives texts, and all that load this package do.
-    return str(probe.__loader__.get_source(probe.__name__))  # type: ignore[union-attr]
 
 
 def _answer(text: str) -> dict[str, str] | None:

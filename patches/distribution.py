@@ -111,7 +111,8 @@ def with_plugin(installed: Mapping[str, bytes], hooked: bytes) -> dict[str, byte
     """
     files = {path: data for path, data in installed.items() if path != f"{DIST_INFO}/RECORD"}
     for name in ("__init__", "assign", "functions"):
-        files[f"{PLUGIN}/{name}.py"] = _source(name)
+        module = plugin.__name__ if name == "__init__" else f"{plugin.__name__}.{name}"
+        files[f"{PLUGIN}/{name}.py"] = source_of(module).encode()
     files |= {
         HOOKED: hooked,
         START: _LINE.encode(),
@@ -122,13 +123,11 @@ def with_plugin(installed: Mapping[str, bytes], hooked: bytes) -> dict[str, byte
     return dict(sorted(files.items()))
 
 
-def _source(name: str) -> bytes:
-    # Through the loader: these modules may have come here without files.
-    module = plugin.__name__ if name == "__init__" else f"{plugin.__name__}.{name}"
+def source_of(module: str) -> str:
+    """The text of a module of this package, which may have come here without files."""
     spec = importlib.util.find_spec(module)
     # Typing knows no loader that gives texts, and all that load this package do.
-    text: str = spec.loader.get_source(module)  # type: ignore[union-attr]
-    return text.encode()
+    return str(spec.loader.get_source(module))  # type: ignore[union-attr]
 
 
 def _code(folder: Path) -> dict[str, bytes]:

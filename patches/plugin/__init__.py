@@ -154,7 +154,7 @@ def _guard(module: ModuleType) -> None:
         return method(self, *args, **named)
 
     guarded.__name__, guarded.__qualname__ = method.__name__, method.__qualname__
-    guarded.__wrapped__ = method  # type: ignore[attr-defined]
+    guarded.__dict__["__wrapped__"] = method
     setattr(cls, name, guarded)
 
 

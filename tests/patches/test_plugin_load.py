@@ -84,6 +84,13 @@ def refusal(call):
 """
 
 
+CONFIGURE = """
+from vllm.config.vllm import VllmConfig
+print(VllmConfig().num_speculative_tokens)
+print(refusal(lambda: VllmConfig(SETTINGS)))
+"""
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny vLLM with the plug-in."""
@@ -108,6 +115,14 @@ def said(site: Path, code: str, **variables: str) -> str:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def refused(site: Path, code: str) -> str:
+    """Why trees are refused once some code ran; without them, vLLM is as stock."""
+    stock, trees = said(site, code + CONFIGURE).splitlines()
+
+    assert stock == "3"
+    return trees
 
 
 # The operator is registered when its module is imported: trees go through the layers.
@@ -189,13 +204,9 @@ from vllm.v1.worker.gpu_model_runner import GPUModelRunner
 def mine(self, logits, metadata): ...
 GPUModelRunner._sample = mine
 load()
-from vllm.config.vllm import VllmConfig
-print(VllmConfig().num_speculative_tokens)
-print(refusal(lambda: VllmConfig(SETTINGS)))
 """
-    stock, trees = said(site, code).splitlines()
+    trees = refused(site, code)
 
-    assert stock == "3"
     assert "GPUModelRunner._sample is __main__.mine" in trees
 
 
@@ -206,13 +217,9 @@ import vllm.v1.worker.gpu_model_runner as runner
 from vllm.v1.worker.gpu_model_runner import GPUModelRunner
 {gone}
 load()
-from vllm.config.vllm import VllmConfig
-print(VllmConfig().num_speculative_tokens)
-print(refusal(lambda: VllmConfig(SETTINGS)))
 """
-    stock, trees = said(site, code).splitlines()
+    trees = refused(site, code)
 
-    assert stock == "3"
     assert "something else replaced what is hooked: GPUModelRunner." in trees
 
 
@@ -226,13 +233,9 @@ def test_a_module_that_cannot_be_hooked_is_stock(tmp_path: Path) -> None:
     code = """
 load()
 import vllm.v1.worker.gpu_model_runner
-from vllm.config.vllm import VllmConfig
-print(VllmConfig().num_speculative_tokens)
-print(refusal(lambda: VllmConfig(SETTINGS)))
 """
-    stock, trees = said(place, code).splitlines()
+    trees = refused(place, code)
 
-    assert stock == "3"
     assert "gpu_model_runner cannot be hooked (LookupError: 1)" in trees
 
 
@@ -336,13 +339,9 @@ def test_a_damaged_file_means_stock_and_no_trees(
     damage(place / file)
     code = """
 load()
-from vllm.config.vllm import VllmConfig
-print(VllmConfig().num_speculative_tokens)
-print(refusal(lambda: VllmConfig(SETTINGS)))
 """
-    stock, trees = said(place, code).splitlines()
+    trees = refused(place, code)
 
-    assert stock == "3"
     assert trees.startswith("ddtree: trees are configured, and what belongs to it is damaged")
     assert trees.endswith("run `ddtree patch --status` on this environment")
 
